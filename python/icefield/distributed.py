@@ -365,14 +365,14 @@ class TaskWriter:
 
     def close(self) -> WrittenFiles:
         """Close all files and return what was written, to be sent to the committer."""
-        self._ended = True
         self._written = WrittenFiles(*self._core.close())
+        self._ended = True
         return self._written
 
     def abort(self) -> None:
         """Delete what was written; no effect after `close`."""
-        self._ended = True
         self._core.abort()
+        self._ended = True
 
     def __enter__(self) -> Self:
         return self

@@ -89,7 +89,7 @@ class UnsupportedFeatureError(IcefieldError, NotImplementedError):
 
 
 class MissingVerbError(UnsupportedFeatureError, AttributeError):
-    """A method of PyIceberg's tables that is not supported yet; the message says what to do instead."""
+    """A method of PyIceberg's tables, or one that only whole tables have; the message says what to do instead."""
 
 
 class CorruptDataError(IcefieldError, ValueError):

@@ -23,24 +23,31 @@ if TYPE_CHECKING:
 
 __all__ = ["InspectTable"]
 
+#: The metadata tables of one snapshot.
+_OF_A_SNAPSHOT = frozenset(
+    {"entries", "files", "data_files", "delete_files", "manifests", "partitions", "position_deletes"}
+)
+
 
 class InspectTable:
     """The metadata tables of a table, in the state it had when `Table.inspect` was called.
 
     Every method returns a ``pyarrow.Table``; `stream` reads any of them manifest by manifest, in bounded memory, and
     decodes only the columns that are selected. Tables of one snapshot are those of the current one, or of the one that
-    is named by id (``snapshot_id``), by time (``as_of``) or by branch or tag (``ref``).
+    is named by id (``snapshot_id``), by time (``as_of``) or by branch or tag (``ref``). Those of
+    ``with table.branch(...)`` are of the branch.
     """
 
     #: Names of all metadata tables.
     names: tuple[str, ...] = tuple(Inspect.names())
 
-    def __init__(self, state: _TableState) -> None:
+    def __init__(self, state: _TableState, branch: str | None = None) -> None:
         self._state = state
+        self._branch = branch
         self._core = Inspect(state)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return InspectTable, (self._state,)
+        return InspectTable, (self._state, self._branch)
 
     def __getattr__(self, name: str) -> NoReturn:
         near = get_close_matches(name, self.names, 1)
@@ -113,6 +120,7 @@ class InspectTable:
             raise InvalidArgumentError(f"manifests: expected a positive number, got {manifests}")
         selected = fields_of(selected_fields)
         moment_ms = milliseconds_of(as_of)
+        ref = self._chosen(name, snapshot_id, as_of, ref)
         document = None
         if row_filter is not None:
             document = filter_expression(row_filter).bind(self.schema(name)).to_json()
@@ -244,8 +252,21 @@ class InspectTable:
             case_sensitive=case_sensitive,
             snapshot_id=snapshot_id,
             as_of_ms=milliseconds_of(as_of),
-            reference=ref,
+            reference=self._chosen(name, snapshot_id, as_of, ref),
         )
+
+    def _chosen(
+        self, name: str, snapshot_id: int | None, as_of: datetime | str | int | None, ref: str | None
+    ) -> str | None:
+        """Return the reference to read: the one that is named, or that of the branch which this is of."""
+        if self._branch is None:
+            return ref
+        if name == "history" or as_of is not None:
+            what = "the history" if name == "history" else "as_of"
+            raise InvalidArgumentError(f"{what} is that of main, and this is the branch {self._branch!r}")
+        if snapshot_id is not None or ref is not None or name not in _OF_A_SNAPSHOT:
+            return ref
+        return self._branch
 
     def __repr__(self) -> str:
         return f"InspectTable({', '.join(self.names)})"

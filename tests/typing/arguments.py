@@ -48,8 +48,12 @@ def tables(catalog: Catalog, schema: ice.Schema) -> None:
 
 
 def missing_verbs(table: ice.Table) -> None:
-    table.rewrite_data_files()
-    table.name()  # type: ignore[unreachable]
+    table.rewrite_data_files()  # type: ignore[attr-defined]
+    table.apend(Stream())  # type: ignore[attr-defined]
+    with table.branch("audit") as audit:
+        audit.append(Stream()).append(Stream()).scan("id > 5").count()
+        audit.history()  # type: ignore[attr-defined]
+        audit.scna()  # type: ignore[attr-defined]
 
 
 def changes(table: ice.Table) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-
 import pyarrow as pa
 import pytest
 
 import icefield as ice
 from icefield.catalog.memory import InMemoryCatalog
-from icefield.table.branches import _ON_A_BRANCH
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
 
@@ -33,12 +30,6 @@ def test_a_branch_is_published_at_the_end(table: ice.Table) -> None:
         assert (audit.name, audit.scan().count(), table.scan().count()) == ("audit", 7, 3)
     assert table.scan().count() == 7
     assert list(table.refs()) == ["main"]
-
-
-def test_every_method_that_takes_a_branch_gets_it() -> None:
-    functions = inspect.getmembers(ice.Table, inspect.isfunction)
-    taking = {name for name, function in functions if "branch" in inspect.signature(function).parameters}
-    assert {name for name in taking if not name.startswith("_")} == _ON_A_BRANCH
 
 
 def test_a_block_that_raises_drops_the_branch(table: ice.Table) -> None:

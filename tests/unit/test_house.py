@@ -38,7 +38,7 @@ GROUND = {
     "format": {"error", "json", "limits", "nearest", "primitive", "secret", "version"},
     "orc": {"calendar", "error", "limits", "pool", "proto", "utf8", "zone"},
     "table": {"clock", "error", "interrupt", "limits", "memory", "orc_pool", "runtime", "spill"},
-    "python": {"callback", "entry", "errors", "logging"},
+    "python": {"callback", "entry", "errors", "held", "logging"},
 }
 
 #: What a room of a crate may stand on, of its rooms. A room that is missing here stands on the ground alone.

@@ -58,6 +58,7 @@ impl Drop for Call {
 /// Runs what may call Python, such as a stream of another library; `None` if the program is ending.
 pub(crate) fn call<T>(work: impl FnOnce() -> T) -> Option<T> {
     let _call = Call::begin()?;
+    let _by_worker = (ENTERED.get() == 0).then(|| Counted::begin(&BY_WORKER));
     Some(work())
 }
 
@@ -66,7 +67,7 @@ pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     call(|| {
         let _lock = Lock::beneath_python();
         Python::try_attach(|py| {
-            let _inside = Inside::begin();
+            let _inside = Counted::begin(&INSIDE);
             work(py)
         })
     })
@@ -76,22 +77,37 @@ pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
 thread_local! {
     /// How many calls into Python this thread is in.
     static INSIDE: Cell<usize> = const { Cell::new(0) };
+    /// How many calls from Python this thread is in ([`crate::entry::detached`]).
+    static ENTERED: Cell<usize> = const { Cell::new(0) };
+    /// How many calls into Python, or into what may call it, this thread is in that no call from Python is beneath.
+    static BY_WORKER: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A call into Python, of this thread.
-struct Inside;
+/// Adds one to a count of this thread as long as it lives.
+struct Counted(&'static std::thread::LocalKey<Cell<usize>>);
 
-impl Inside {
-    fn begin() -> Self {
-        INSIDE.set(INSIDE.get() + 1);
-        Self
+impl Counted {
+    fn begin(count: &'static std::thread::LocalKey<Cell<usize>>) -> Self {
+        count.set(count.get() + 1);
+        Self(count)
     }
 }
 
-impl Drop for Inside {
+impl Drop for Counted {
     fn drop(&mut self) {
-        INSIDE.set(INSIDE.get().saturating_sub(1));
+        self.0.set(self.0.get().saturating_sub(1));
     }
+}
+
+/// Runs the work of a call from Python.
+pub(crate) fn entered<T>(work: impl FnOnce() -> T) -> T {
+    let _entered = Counted::begin(&ENTERED);
+    work()
+}
+
+/// Whether Python code runs on this thread that a worker of some other call has called: that one waits for it.
+pub(crate) fn is_called_by_worker() -> bool {
+    BY_WORKER.get() > 0
 }
 
 /// The interpreter's lock, taken beneath Python code of this thread.

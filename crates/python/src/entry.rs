@@ -9,14 +9,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use icefield_table::interrupt;
 use pyo3::prelude::*;
 
-use crate::callback::{end_calls, signalled};
+use crate::callback::{end_calls, entered, signalled};
 use crate::errors::{InternalError, Result};
 
 /// Runs `work`, which neither needs Python nor ends in a moment. A panic raises [`InternalError`] with its message;
 /// where it happened is on standard error, where Rust says it. A signal ends the work where that asks
 /// ([`interrupt`]), with the exception that its handler raised.
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> Result<T> {
-    py.detach(|| interrupt::interruptible(signalled, || catch_unwind(AssertUnwindSafe(work))))
+    py.detach(|| interrupt::interruptible(signalled, || entered(|| catch_unwind(AssertUnwindSafe(work)))))
         .map_err(|panic| InternalError::new_err(message(&*panic)).into())
 }
 

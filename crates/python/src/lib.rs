@@ -16,6 +16,7 @@ mod clock;
 mod entry;
 mod errors;
 mod format;
+mod held;
 mod logging;
 mod orc;
 mod storage;

@@ -195,13 +195,15 @@ class ORCWriter:
     def close(self) -> None:
         """Write the rest, and make the file appear. A writer that is closed may be closed again."""
         if not self._closed:
+            # First, as it raises where rows are being written that wait for this call.
+            _ = self._writer.memory
             self._closed = True
             self._writer.close()
 
     def abort(self) -> None:
         """Discard the file. Bytes already written to a binary file object stay there."""
-        self._closed = True
         self._writer.abort()
+        self._closed = True
 
     def __enter__(self) -> Self:
         """Return the writer."""

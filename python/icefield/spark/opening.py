@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from icefield.catalog import load_catalog
 from icefield.catalog.known import is_catalog_property
-from icefield.errors import InvalidArgumentError, NotFoundError
+from icefield.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError
 from icefield.expressions import AlwaysFalse
 from icefield.inspect import InspectTable
 from icefield.micro_batches import MicroBatches
@@ -21,6 +21,7 @@ from icefield.moments import Moment, instant_of
 from icefield.scan import TableScan, split_of
 from icefield.spark.options import check, find, write_properties
 from icefield.table import Table
+from icefield.table.branches import BranchWork
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,6 +64,12 @@ def opened(
                 f"{', '.join(given)}: the catalog and its properties apply only when table is a name, not a Table"
             )
         return table
+    if isinstance(table, BranchWork):
+        # Read or written as a table it would be main.
+        raise ArgumentTypeError(
+            f"expected a table, got its branch {table.name!r}: pass the table, with as_of={table.name!r} to read the "
+            f"branch, branch={table.name!r} to write to it"
+        )
     return load_catalog(catalog, **properties).load_table(table)
 
 

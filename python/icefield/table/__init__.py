@@ -15,11 +15,11 @@ from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError
 from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan
 from icefield.metadata import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from icefield.scan import DataScan, FileScanTask, TableScan
-from icefield.table.branches import BranchWork
-from icefield.table.changes import TableChanges
+from icefield.table.branches import BranchedTable, BranchWork
+from icefield.table.changing import OWN_BRANCH
 from icefield.table.outcomes import RowsChanged
 from icefield.table.reads import TableReads
-from icefield.table.rows import TableRows, UpsertResult
+from icefield.table.rows import UpsertResult
 from icefield.table.transaction import TableTransaction
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 
-class Table(TableReads, TableRows, TableChanges):
+class Table(TableReads, BranchedTable):
     """A table as it was when it was loaded; `refresh` loads its current state.
 
     Loaded by a catalog, or without one by `Table.from_metadata`; then it is read-only.
@@ -140,7 +140,7 @@ class Table(TableReads, TableRows, TableChanges):
         plan: WritePlan,
         written: Iterable[WrittenFiles],
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         idempotency_key: str | None = None,
     ) -> Committed:
@@ -176,7 +176,7 @@ class Table(TableReads, TableRows, TableChanges):
             If the outcome is unknown: the files may be part of the table, so keep them.
 
         """
-        base = self._state
+        base, branch = self._state, self._on(branch)
         properties = summary_entries(snapshot_properties, idempotency_key)
         catalog = self._require_catalog()
         state, committed = plan.append(
@@ -185,11 +185,13 @@ class Table(TableReads, TableRows, TableChanges):
         self._advance(state, base)
         return committed
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if meanwhile := MISSING_VERBS.get(name):
-            raise MissingVerbError(f"Table.{name} is not supported yet; instead, {meanwhile}")
-        hint = f"; use {ELSEWHERE[name]}" if name in ELSEWHERE else ""
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
+    if not TYPE_CHECKING:  # a type checker would take every misspelt name for one that this returns
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if meanwhile := MISSING_VERBS.get(name):
+                raise MissingVerbError(f"Table.{name} is not supported yet; instead, {meanwhile}")
+            hint = f"; use {ELSEWHERE[name]}" if name in ELSEWHERE else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self._identifier, self._state, self._catalog)
@@ -225,6 +227,8 @@ class CreateTableTransaction(Transaction):
 
         """
         self._check_open()
+        # First, as it raises where a change of this transaction is under way that waits for this call.
+        _ = self._changes.is_empty
         self._finished = True
         self._table.create(self._changes)
         return self._table

@@ -2,67 +2,126 @@
 
 from __future__ import annotations
 
-from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
-from icefield.errors import InvalidArgumentError
+from icefield._printable import printable
+from icefield.errors import InvalidArgumentError, MissingVerbError
+from icefield.metadata import MAIN_BRANCH
+from icefield.table.changes import TableChanges
+from icefield.table.changing import OWN_BRANCH
+from icefield.table.operations import ChangesFiles
+from icefield.table.reads import ReadsRows
+from icefield.table.rows import ChangesRows, TableRows
+from icefield.table.transaction import TableTransaction
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from icefield.table.changes import TableChanges
-    from icefield.table.handle import TableHandle
-    from icefield.table.transaction import TableTransaction
+    from icefield._core import TableState
+    from icefield._core import Transaction as CoreTransaction
+    from icefield._identifiers import Identifier
+    from icefield.arrow import ArrowSchemaExportable
+    from icefield.distributed import Committed, WritePlan, WrittenFiles
+    from icefield.errors import CommitStateUnknownException
+    from icefield.manifests import DataFile
+    from icefield.metadata import TableMetadata
+    from icefield.table.catalog import TableCatalog
+    from icefield.table.outcomes import CommitResolution
+    from icefield.table.update import ManifestWriter, UpdateSchema, UpdateSnapshot, UpdateSortOrder, UpdateSpec
+    from icefield.table.upsert_stream import UpsertStream
 
-__all__ = ["BranchTransaction", "BranchWork"]
+__all__ = ["REFUSED", "BranchTransaction", "BranchWork"]
 
-#: Methods of tables that write to a branch, or read the snapshots of one.
-_ON_A_BRANCH = frozenset(
+_WHOLE = "are those of the whole table, whose current snapshot is that of main"
+_OTHER = "changes other branches than this one"
+
+#: What tables have and a branch of one has not, and why: it would be about ``main``.
+REFUSED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "add_files",
-        "append",
-        "append_files",
-        "commit_files",
-        "delete",
-        "dynamic_partition_overwrite",
-        "incremental_append_scan",
-        "incremental_changelog_scan",
-        "merge",
-        "micro_batches",
-        "overwrite",
-        "overwrite_files",
-        "replace_partitions",
-        "rewrite_files",
-        "rewrite_manifests",
-        "row_delta",
-        "update",
-        "update_snapshot",
-        "upsert",
-        "upsert_stream",
+        "branch": "the branch would start at main",
+        "cherry_pick": "it changes main",
+        "commit": _OTHER,
+        "create": _OTHER,
+        "expire_snapshots": _OTHER,
+        "from_metadata": "a metadata file has no current branch",
+        "history": "the history is that of main",
+        "maintenance": _OTHER,
+        "manage_snapshots": _OTHER,
+        "metadata": f"metadata {_WHOLE}",
+        "metadata_json": f"metadata {_WHOLE}",
+        "metadata_location": f"metadata {_WHOLE}",
+        "snapshot_as_of_timestamp": "times are those of main",
     }
 )
 
 
-class BranchWork:
-    """A table whose changes go to a new branch, and whose scans read it.
+class BranchedTable(TableRows, TableChanges):
+    """What a branch is of: an `icefield.Table`."""
+
+    @abstractmethod
+    def new_write(
+        self, properties: Mapping[str, str] | None = None, *, widened_by: ArrowSchemaExportable | None = None
+    ) -> WritePlan:
+        """Plan a write by workers."""
+
+    @abstractmethod
+    def commit_files(
+        self,
+        plan: WritePlan,
+        written: Iterable[WrittenFiles],
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = OWN_BRANCH,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Committed:
+        """Append the files that the tasks of a write wrote."""
+
+
+class BranchWork(ReadsRows, ChangesRows, ChangesFiles):
+    """A new branch of a table: rows are read from it and written to it.
 
     At the end of the ``with`` block ``main`` is moved to the branch, and the branch is removed, in one commit. If the
     block raises, the branch is removed and ``main`` stays. If ``main`` was changed meanwhile it cannot be moved: the
-    block raises, and the branch stays. Changes of metadata (`Table.update_schema`, …) are not part of a branch.
+    block raises, and the branch stays.
+
+    It is read and changed as an `icefield.Table`; what would be about ``main`` raises, such as `icefield.Table.history`
+    and ``as_of``. The schema, the partition spec, the sort order and the properties are the table's: changes of them
+    are not part of the branch, but are made at once, and stay.
     """
 
-    def __init__(self, table: TableChanges, name: str) -> None:
+    def __init__(self, table: BranchedTable, name: str) -> None:
         self._table = table
-        self._name = name
+        self._branch = name
 
     @property
     def name(self) -> str:
         """The name of the branch."""
-        return self._name
+        return self._branch or MAIN_BRANCH
+
+    @property
+    def identifier(self) -> Identifier:
+        """Namespace and name of the table."""
+        return self._table.identifier
+
+    @property
+    def catalog(self) -> TableCatalog[Any, Any] | None:
+        """The catalog that loaded the table."""
+        return self._table._catalog  # noqa: SLF001
+
+    @property
+    def _now(self) -> TableState:
+        return self._table._now  # noqa: SLF001
+
+    @property
+    def _changed_metadata(self) -> TableMetadata:
+        return self._now.metadata
 
     def __enter__(self) -> Self:
-        table, name = self._table.refresh(), self._name
+        table, name = self._table.refresh(), self.name
         if name in table.refs():
             raise InvalidArgumentError(
                 f"the table has a branch or tag {name!r} already; write to it with branch={name!r}"
@@ -75,41 +134,162 @@ class BranchWork:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        table, name = self._table.refresh(), self._name
+        table, name = self._table.refresh(), self.name
         if name not in table.refs():
             return
         change = table.manage_snapshots()
         if kind is None:
-            change.fast_forward_branch("main", name)
+            change.fast_forward_branch(MAIN_BRANCH, name)
         change.remove_branch(name).commit()
 
+    # Changes of rows and files
+
+    def _changing(self) -> AbstractContextManager[CoreTransaction]:
+        return self._table._changing()  # noqa: SLF001
+
     def transaction(self, *, idempotency_key: str | None = None) -> BranchTransaction:
-        """Start a transaction whose changes of data go to the branch."""
-        return BranchTransaction(self._table.transaction(idempotency_key=idempotency_key), self._name)
+        """Start a transaction whose changes of data go to the branch; see `Table.transaction`."""
+        return BranchTransaction(self, idempotency_key=idempotency_key)
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._table, name)
-        if name == "scan":
-            return partial(found, ref=self._name)
-        return partial(found, branch=self._name) if name in _ON_A_BRANCH else found
+    def update_snapshot(
+        self,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = OWN_BRANCH,
+        *,
+        stage_only: bool = False,
+        idempotency_key: str | None = None,
+    ) -> UpdateSnapshot:
+        """Change the files of the branch by their descriptions; see `Table.update_snapshot`."""
+        return self._table.update_snapshot(
+            snapshot_properties, self._on(branch), stage_only=stage_only, idempotency_key=idempotency_key
+        )
 
-
-class BranchTransaction:
-    """A transaction whose changes of data go to a branch."""
-
-    def __init__(self, transaction: TableTransaction[TableHandle], name: str) -> None:
-        self._transaction = transaction
-        self._name = name
-
-    def __enter__(self) -> Self:
-        self._transaction.__enter__()
+    def append_files(
+        self,
+        files: Iterable[DataFile],
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = OWN_BRANCH,
+        *,
+        stage_only: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Self:
+        """Append data files that are written already; see `Table.append_files`."""
+        self._table.append_files(
+            files, snapshot_properties, self._on(branch), stage_only=stage_only, idempotency_key=idempotency_key
+        )
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._transaction.__exit__(kind, error, trace)
+    def new_write(
+        self, properties: Mapping[str, str] | None = None, *, widened_by: ArrowSchemaExportable | None = None
+    ) -> WritePlan:
+        """Plan a write by workers; see `Table.new_write`."""
+        return self._table.new_write(properties, widened_by=widened_by)
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._transaction, name)
-        return partial(found, branch=self._name) if name in _ON_A_BRANCH else found
+    def commit_files(
+        self,
+        plan: WritePlan,
+        written: Iterable[WrittenFiles],
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str = OWN_BRANCH,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Committed:
+        """Append the files that the tasks of a write wrote; see `Table.commit_files`."""
+        branch = self._on(branch)
+        return self._table.commit_files(plan, written, snapshot_properties, branch, idempotency_key=idempotency_key)
+
+    def upsert_stream(
+        self,
+        key: str | Iterable[str] | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,
+        branch: str = OWN_BRANCH,
+        *,
+        memory_limit: int | None = None,
+        idempotency_key: str | None = None,
+        progress: bool = False,
+    ) -> UpsertStream:
+        """Open a writer of upserts and deletes by key; see `Table.upsert_stream`."""
+        return self._table.upsert_stream(
+            key,
+            snapshot_properties,
+            case_sensitive,
+            self._on(branch),
+            memory_limit=memory_limit,
+            idempotency_key=idempotency_key,
+            progress=progress,
+        )
+
+    def new_manifest_writer(
+        self,
+        spec_id: int | None = None,
+        content: Literal["data", "deletes"] = "data",
+        *,
+        location: str | None = None,
+    ) -> ManifestWriter:
+        """Write a manifest before the commit that takes it; see `Table.new_manifest_writer`."""
+        return self._table.new_manifest_writer(spec_id, content, location=location)
+
+    # Of the table, whatever the branch
+
+    def refresh(self) -> Self:
+        """Refresh the table to its newest metadata."""
+        self._table.refresh()
+        return self
+
+    def commit_changes(self, changes: CoreTransaction) -> None:
+        """Commit the changes of a transaction; `BranchTransaction.commit_transaction` calls it."""
+        self._table.commit_changes(changes)
+
+    def resolve_commit(self, commit: CommitStateUnknownException | int, *, clean_up: bool = False) -> CommitResolution:
+        """Find out what became of a commit whose outcome was unknown; see `Table.resolve_commit`."""
+        return self._table.resolve_commit(commit, clean_up=clean_up)
+
+    def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
+        """Change the schema of the table, at once; see `Table.update_schema`."""
+        return self._table.update_schema(allow_incompatible_changes, case_sensitive)
+
+    def update_spec(self, case_sensitive: bool = True) -> UpdateSpec:
+        """Change the partition spec of the table, at once; see `Table.update_spec`."""
+        return self._table.update_spec(case_sensitive)
+
+    def update_sort_order(self, case_sensitive: bool = True) -> UpdateSortOrder:
+        """Replace the sort order of the table, at once; see `Table.update_sort_order`."""
+        return self._table.update_sort_order(case_sensitive)
+
+    def update_properties(self, updates: Mapping[str, str] | None = None, removals: Iterable[str] | str = ()) -> Self:
+        """Set and remove properties of the table, at once; see `Table.update_properties`."""
+        self._table.update_properties(updates, removals)
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self._table, self._branch)
+
+    @property
+    def _title(self) -> str:
+        return f"branch {printable(self.name)} of {self._table._title}"  # noqa: SLF001
+
+    def __repr__(self) -> str:
+        is_over = self.name not in self._now.metadata.refs and MAIN_BRANCH in self._now.metadata.refs
+        return f"{self._title}, whose block has ended" if is_over else super().__repr__()
+
+    if not TYPE_CHECKING:  # a type checker would take every misspelt name for one that this returns
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if reason := REFUSED.get(name):
+                raise MissingVerbError(f"a branch of a table has no {name}: {reason}; use the table itself")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+
+class BranchTransaction(TableTransaction["BranchWork"]):
+    """A transaction whose changes of data go to a branch; those of metadata are the table's."""
+
+    def __init__(self, work: BranchWork, *, idempotency_key: str | None = None) -> None:
+        self._branch = work.name
+        super().__init__(work, idempotency_key=idempotency_key)
+
+    def manage_snapshots(self) -> NoReturn:
+        """Raise: it changes other branches."""
+        raise MissingVerbError(
+            "a transaction of a branch has no manage_snapshots, which changes main: use one of the table itself"
+        )

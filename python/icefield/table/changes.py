@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from icefield._arguments import property_names, property_updates
 from icefield._core import expire_snapshots
 from icefield.errors import InvalidArgumentError
+from icefield.table.changing import OWN_BRANCH
 from icefield.table.handle import TableHandle
 from icefield.table.maintenance import ExpiredSnapshots, Maintenance
 from icefield.table.operations import ChangesFiles
@@ -44,7 +45,7 @@ class TableChanges(TableHandle, ChangesFiles):
     def update_snapshot(
         self,
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         stage_only: bool = False,
         idempotency_key: str | None = None,
@@ -60,7 +61,7 @@ class TableChanges(TableHandle, ChangesFiles):
         return UpdateSnapshot(
             self.transaction(),
             snapshot_properties=snapshot_properties,
-            branch=branch,
+            branch=self._on(branch),
             stage_only=stage_only,
             idempotency_key=idempotency_key,
             standalone=True,
@@ -70,7 +71,7 @@ class TableChanges(TableHandle, ChangesFiles):
         self,
         files: Iterable[DataFile],
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         stage_only: bool = False,
         idempotency_key: str | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from icefield._core import Storage, TableState
@@ -10,7 +11,8 @@ from icefield._html import html_of
 from icefield._layout import columns_of, contents_of, partition_texts, sort_texts, time_of
 from icefield._printable import printable
 from icefield._secrets import redacted_url
-from icefield.metadata import MetadataLogEntry, Snapshot, SnapshotRef
+from icefield.errors import InvalidArgumentError
+from icefield.metadata import MAIN_BRANCH, MetadataLogEntry, Snapshot, SnapshotRef
 from icefield.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
 from icefield.table.history import History
 from icefield.table.listings import References, Snapshots
@@ -22,73 +24,72 @@ if TYPE_CHECKING:
     from icefield.schema import Schema
     from icefield.sorting import SortOrder
 
-__all__ = ["TableDescription"]
+__all__ = ["DescribesTable", "TableDescription"]
 
 
-class TableDescription:
-    """A table as its metadata describe it; `Table` adds scans and changes."""
+class DescribesTable(ABC):
+    """What metadata say of a table, and of a branch of one."""
 
-    def __init__(self, identifier: Identifier, state: TableState) -> None:
-        self._identifier = identifier
-        self._state = state
-
-    def name(self) -> Identifier:
-        """Namespace and name; empty for a table loaded without a catalog."""
-        return self._identifier
+    #: The branch that is described and read; None for a table, where that is ``main``.
+    _branch: str | None = None
 
     @property
+    @abstractmethod
+    def _now(self) -> TableState:
+        """The state of the table that is described."""
+
+    @property
+    @abstractmethod
     def identifier(self) -> Identifier:
         """Namespace and name."""
-        return self._identifier
+
+    @property
+    def _ref(self) -> str | None:
+        """The branch to read where nothing else is named; None for the current snapshot."""
+        if self._branch is None:
+            return None
+        refs = self._now.metadata.refs
+        if self._branch in refs:
+            return self._branch
+        if MAIN_BRANCH in refs:
+            raise InvalidArgumentError(f"the table has no branch {self._branch!r} any more: its block has ended")
+        # The first change of a table without snapshots creates the branch: until then there is nothing to read.
+        return None
 
     @property
     def storage(self) -> Storage:
         """The storage of the table."""
-        return self._state.storage
-
-    @property
-    def metadata_location(self) -> str:
-        """Location of the metadata file."""
-        return self._state.metadata_location
+        return self._now.storage
 
     def location(self) -> str:
         """Return the base location, under which new files are written."""
-        return self._state.location
+        return self._now.location
 
     @property
     def format_version(self) -> int:
         """Version of the table format."""
-        return self._state.format_version
+        return self._now.format_version
 
     @property
     def table_uuid(self) -> str | None:
         """The table's uuid; old tables of version 1 may have none."""
-        return self._state.table_uuid
-
-    @property
-    def metadata(self) -> TableMetadata:
-        """The whole metadata."""
-        return self._state.metadata
-
-    def metadata_json(self) -> str:
-        """Return the whole metadata as JSON (Appendix C)."""
-        return self._state.metadata_json()
+        return self._now.table_uuid
 
     def schema(self) -> Schema:
         """Return the current schema."""
-        return self._state.schema()
+        return self._now.schema()
 
     def schemas(self) -> dict[int, Schema]:
         """Return all schemas by their ids."""
-        return {schema.schema_id: schema for schema in self.metadata.schemas}
+        return {schema.schema_id: schema for schema in self._now.metadata.schemas}
 
     def spec(self) -> PartitionSpec:
         """Return the partition spec of new files."""
-        return self.metadata.spec()
+        return self._now.metadata.spec()
 
     def specs(self) -> dict[int, PartitionSpec]:
         """Return all partition specs by their ids."""
-        return self.metadata.specs()
+        return self._now.metadata.specs()
 
     def name_mapping(self) -> NameMapping | None:
         """Return the name mapping of files without field ids (``schema.name-mapping.default``), if there is one."""
@@ -97,69 +98,55 @@ class TableDescription:
 
     def sort_order(self) -> SortOrder:
         """Return the sort order of new files."""
-        return self.metadata.sort_order()
+        return self._now.metadata.sort_order()
 
     def sort_orders(self) -> dict[int, SortOrder]:
         """Return all sort orders by their ids."""
-        return {order.order_id: order for order in self.metadata.sort_orders}
+        return {order.order_id: order for order in self._now.metadata.sort_orders}
 
     @property
     def properties(self) -> dict[str, str]:
         """Table properties."""
-        return self.metadata.properties
+        return self._now.metadata.properties
 
     def current_snapshot(self) -> Snapshot | None:
         """Return the current snapshot, if there is one."""
-        return self.metadata.current_snapshot()
+        metadata, ref = self._now.metadata, self._ref
+        return metadata.current_snapshot() if ref is None else metadata.snapshot_by_name(ref)
 
     def snapshots(self) -> list[Snapshot]:
         """Return all snapshots, oldest first."""
-        return Snapshots(self.metadata)
+        return Snapshots(self._now.metadata)
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
         """Return the snapshot with this id, if there is one."""
-        return self.metadata.snapshot_by_id(snapshot_id)
+        return self._now.metadata.snapshot_by_id(snapshot_id)
 
     def snapshot_by_name(self, name: str) -> Snapshot | None:
         """Return the snapshot that a branch or tag names, if there is one."""
-        return self.metadata.snapshot_by_name(name)
-
-    def history(self) -> History:
-        """Return which snapshot became current when, oldest first; notebooks show it as a picture of all snapshots."""
-        return History(self.metadata.snapshot_log, self._title(), self.metadata)
+        return self._now.metadata.snapshot_by_name(name)
 
     def metadata_log(self) -> list[MetadataLogEntry]:
         """Return the previous metadata files, oldest first."""
-        return self.metadata.metadata_log
+        return self._now.metadata.metadata_log
 
     def refs(self) -> dict[str, SnapshotRef]:
         """Return all branches and tags by their names."""
-        return References(self.metadata)
-
-    def snapshot_as_of_timestamp(self, timestamp_ms: int, inclusive: bool = True) -> Snapshot | None:
-        """Return the snapshot that was current at a time, if there was one.
-
-        Parameters
-        ----------
-        timestamp_ms
-            Milliseconds from the epoch.
-        inclusive
-            Whether a snapshot of this very millisecond counts.
-
-        """
-        return self.metadata.snapshot_as_of(timestamp_ms if inclusive else timestamp_ms - 1)
+        return References(self._now.metadata)
 
     @property
     def last_sequence_number(self) -> int:
         """The highest sequence number of any snapshot; 0 in version 1."""
-        return CalledNumber(self.metadata.last_sequence_number)
+        return CalledNumber(self._now.metadata.last_sequence_number)
 
     def last_partition_id(self) -> int:
         """Return the highest id that a partition field has had; 999 if there was none."""
-        return self.metadata.last_partition_id
+        return self._now.metadata.last_partition_id
 
+    @property
+    @abstractmethod
     def _title(self) -> str:
-        return printable(".".join(self._identifier) or redacted_url(self.metadata_location))
+        """What this is, for people."""
 
     def _facts(self) -> dict[str, str]:
         """Return a summary of the table, for people."""
@@ -181,10 +168,66 @@ class TableDescription:
     def __repr__(self) -> str:
         columns = "\n".join(f"  {printable(str(field))}" for field in self.schema().fields)
         facts = "\n".join(f"{f'{name}:':<16}{text}" for name, text in self._facts().items())
-        return f"{self._title()}(\n{columns}\n)\n{facts}"
+        return f"{self._title}(\n{columns}\n)\n{facts}"
 
     def _repr_html_(self) -> str:
-        return html_of(self._title(), self._facts(), columns_of(self.schema()))
+        return html_of(self._title, self._facts(), columns_of(self.schema()))
+
+
+class TableDescription(DescribesTable):
+    """A table as its metadata describe it; `Table` adds scans and changes."""
+
+    def __init__(self, identifier: Identifier, state: TableState) -> None:
+        self._identifier = identifier
+        self._state = state
+
+    @property
+    def _now(self) -> TableState:
+        return self._state
+
+    def name(self) -> Identifier:
+        """Namespace and name; empty for a table loaded without a catalog."""
+        return self._identifier
+
+    @property
+    def identifier(self) -> Identifier:
+        """Namespace and name."""
+        return self._identifier
+
+    @property
+    def metadata_location(self) -> str:
+        """Location of the metadata file."""
+        return self._state.metadata_location
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The whole metadata."""
+        return self._state.metadata
+
+    def metadata_json(self) -> str:
+        """Return the whole metadata as JSON (Appendix C)."""
+        return self._state.metadata_json()
+
+    def history(self) -> History:
+        """Return which snapshot became current when, oldest first; notebooks show it as a picture of all snapshots."""
+        return History(self.metadata.snapshot_log, self._title, self.metadata)
+
+    def snapshot_as_of_timestamp(self, timestamp_ms: int, inclusive: bool = True) -> Snapshot | None:
+        """Return the snapshot that was current at a time, if there was one.
+
+        Parameters
+        ----------
+        timestamp_ms
+            Milliseconds from the epoch.
+        inclusive
+            Whether a snapshot of this very millisecond counts.
+
+        """
+        return self.metadata.snapshot_as_of(timestamp_ms if inclusive else timestamp_ms - 1)
+
+    @property
+    def _title(self) -> str:
+        return printable(".".join(self._identifier) or redacted_url(self.metadata_location))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TableDescription):
@@ -192,4 +235,5 @@ class TableDescription:
         return (self._identifier, self.metadata_location) == (other._identifier, other.metadata_location)
 
     def __hash__(self) -> int:
-        return hash((self._identifier, self.metadata_location))
+        # The location changes with each commit; a table without an identifier has no catalog, and never changes.
+        return hash(self._identifier or self.metadata_location)

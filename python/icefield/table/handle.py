@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from icefield._core import TableState
     from icefield._identifiers import Identifier
+    from icefield.metadata import TableMetadata
     from icefield.table.catalog import TableCatalog
 
 __all__ = ["TableHandle"]
@@ -135,6 +136,10 @@ class TableHandle(TableDescription):
             )
             raise UnsupportedFeatureError(msg)
         return self._catalog
+
+    @property
+    def _changed_metadata(self) -> TableMetadata:
+        return self.metadata
 
     @contextmanager
     def _changing(self) -> Iterator[CoreTransaction]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from icefield._arguments import summary_entries
 from icefield._progress import changing
 from icefield.errors import ArgumentTypeError, InvalidArgumentError
-from icefield.table.changing import ChangesData
+from icefield.table.changing import OWN_BRANCH, ChangesData
 from icefield.table.outcomes import NOTHING_CHANGED, RowsChanged
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ChangesFiles(ChangesData):
     def update_snapshot(
         self,
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         stage_only: bool = False,
         idempotency_key: str | None = None,
@@ -49,7 +49,7 @@ class ChangesFiles(ChangesData):
     def overwrite_files(
         self,
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         stage_only: bool = False,
         idempotency_key: str | None = None,
@@ -62,7 +62,7 @@ class ChangesFiles(ChangesData):
     def row_delta(
         self,
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         stage_only: bool = False,
         idempotency_key: str | None = None,
@@ -75,7 +75,7 @@ class ChangesFiles(ChangesData):
     def rewrite_files(
         self,
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         stage_only: bool = False,
         idempotency_key: str | None = None,
@@ -88,7 +88,7 @@ class ChangesFiles(ChangesData):
     def replace_partitions(
         self,
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         stage_only: bool = False,
         idempotency_key: str | None = None,
@@ -101,7 +101,7 @@ class ChangesFiles(ChangesData):
     def rewrite_manifests(
         self,
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         stage_only: bool = False,
         idempotency_key: str | None = None,
@@ -125,7 +125,7 @@ class ChangesFiles(ChangesData):
         file_paths: Iterable[str],
         snapshot_properties: Mapping[str, str] | None = None,
         check_duplicate_files: bool = True,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         partitions: Mapping[str, Mapping[str, object]] | None = None,
         validate: Literal["footer", "data"] = "footer",
@@ -139,7 +139,7 @@ class ChangesFiles(ChangesData):
         file_paths: Iterable[str],
         snapshot_properties: Mapping[str, str] | None = None,
         check_duplicate_files: bool = True,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         partitions: Mapping[str, Mapping[str, object]] | None = None,
         validate: Literal["footer", "data"] = "footer",
@@ -152,7 +152,7 @@ class ChangesFiles(ChangesData):
         file_paths: Iterable[str],
         snapshot_properties: Mapping[str, str] | None = None,
         check_duplicate_files: bool = True,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         partitions: Mapping[str, Mapping[str, object]] | None = None,
         validate: Literal["footer", "data"] = "footer",
@@ -206,6 +206,7 @@ class ChangesFiles(ChangesData):
             raise ArgumentTypeError(f"expected a list of paths, got {file_paths!r}")
         if validate not in {"footer", "data"}:
             raise InvalidArgumentError(f"validate must be 'footer' or 'data', got {validate!r}")
+        branch = self._on(branch)
         if self._made_before(branch, idempotency_key):
             return NOTHING_CHANGED if dry_run else self
         with changing(progress) as traffic, self._changing() as changes:

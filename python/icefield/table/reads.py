@@ -8,28 +8,29 @@ from typing import TYPE_CHECKING
 
 from icefield._former import other_names
 from icefield._polars import lazy_frame
+from icefield.errors import InvalidArgumentError
 from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan, Start
 from icefield.inspect import InspectTable
 from icefield.micro_batches import MicroBatches
 from icefield.moments import milliseconds_of
 from icefield.scan import DataScan, fields_of, split_of
-from icefield.table.description import TableDescription
+from icefield.table.description import DescribesTable, TableDescription
 
 if TYPE_CHECKING:
     import polars as pl
 
     from icefield.expressions import RowFilter
 
-__all__ = ["TableReads"]
+__all__ = ["ReadsRows", "TableReads"]
 
 
-class TableReads(TableDescription):
-    """Reads of a table, as it was when it was loaded."""
+class ReadsRows(DescribesTable):
+    """Reads, the same for `icefield.Table` and for a branch of one."""
 
     @property
     def inspect(self) -> InspectTable:
         """The metadata tables, such as ``table.inspect.files()`` and ``table.inspect.partitions()``."""
-        return InspectTable(self._state)
+        return InspectTable(self._now, self._ref)
 
     @other_names(columns="selected_fields=", filter="row_filter=", where="row_filter=")
     def scan(
@@ -65,8 +66,12 @@ class TableReads(TableDescription):
             Maximum number of rows.
 
         """
+        if self._branch is not None and as_of is not None:
+            raise InvalidArgumentError(f"as_of: times are those of main, and this is the branch {self._branch!r}")
+        if snapshot_id is None and ref is None:
+            ref = self._ref
         return DataScan(
-            self._state,
+            self._now,
             row_filter=row_filter,
             selected_fields=fields_of(selected_fields),
             case_sensitive=case_sensitive,
@@ -124,7 +129,7 @@ class TableReads(TableDescription):
 
         """
         return IncrementalAppendScan(
-            self._state,
+            self._now,
             row_filter=row_filter,
             selected_fields=fields_of(selected_fields),
             case_sensitive=case_sensitive,
@@ -132,7 +137,7 @@ class TableReads(TableDescription):
             split=split_of(options),
             start=Start.of(from_snapshot_id_exclusive, from_snapshot_id_inclusive),
             to_snapshot=to_snapshot_id_inclusive,
-            branch=branch,
+            branch=self._ref if branch is None else branch,
         )
 
     def incremental_changelog_scan(
@@ -180,14 +185,14 @@ class TableReads(TableDescription):
 
         """
         return IncrementalChangelogScan(
-            self._state,
+            self._now,
             row_filter=row_filter,
             selected_fields=fields_of(selected_fields),
             case_sensitive=case_sensitive,
             limit=limit,
             start=Start.of(from_snapshot_id_exclusive, from_snapshot_id_inclusive),
             to_snapshot=to_snapshot_id_inclusive,
-            branch=branch,
+            branch=self._ref if branch is None else branch,
             remove_carryovers=remove_carryovers,
             net_changes=net_changes,
             compute_updates=compute_updates,
@@ -216,9 +221,13 @@ class TableReads(TableDescription):
 
         """
         return MicroBatches(
-            self._state,
+            self._now,
             from_timestamp=from_timestamp,
             skip_delete_snapshots=skip_delete_snapshots,
             skip_overwrite_snapshots=skip_overwrite_snapshots,
-            branch=branch,
+            branch=self._ref if branch is None else branch,
         )
+
+
+class TableReads(ReadsRows, TableDescription):
+    """Reads of a table, as it was when it was loaded."""

@@ -17,7 +17,7 @@ from icefield._progress import changing
 from icefield.errors import InvalidArgumentError
 from icefield.metadata import IsolationLevel
 from icefield.table.assignments import changed_rows
-from icefield.table.changing import ChangesData
+from icefield.table.changing import OWN_BRANCH, ChangesData
 from icefield.table.handle import TableHandle
 from icefield.table.merging import Merge, SchemaMode, written_columns
 from icefield.table.outcomes import NOTHING_CHANGED, RowsChanged
@@ -60,7 +60,7 @@ class ChangesRows(ChangesData):
         self,
         df: Rows,
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         schema_mode: Literal["strict", "subset", "evolve"] = "subset",
         idempotency_key: str | None = None,
@@ -72,7 +72,7 @@ class ChangesRows(ChangesData):
         self,
         df: Rows,
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         schema_mode: Literal["strict", "subset", "evolve"] = "subset",
         idempotency_key: str | None = None,
@@ -84,7 +84,7 @@ class ChangesRows(ChangesData):
         self,
         df: Rows,
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         schema_mode: Literal["strict", "subset", "evolve"] = "subset",
         idempotency_key: str | None = None,
@@ -125,6 +125,7 @@ class ChangesRows(ChangesData):
             If the outcome is unknown; nothing was deleted.
 
         """
+        branch = self._on(branch)
         options = append_options(snapshot_properties, branch, schema_mode, idempotency_key)
         if self._made_before(branch, idempotency_key):
             return NOTHING_CHANGED if dry_run else self
@@ -138,7 +139,7 @@ class ChangesRows(ChangesData):
         delete_filter: RowFilter = EVERY_ROW,
         snapshot_properties: Mapping[str, str] | None = None,
         case_sensitive: bool = True,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         mode: RowMode | None = None,
         isolation: Isolation | None = None,
@@ -192,6 +193,7 @@ class ChangesRows(ChangesData):
 
         """
         _require_filter("delete", "delete_filter", delete_filter)
+        branch = self._on(branch)
         if self._made_before(branch, idempotency_key):
             return NOTHING_CHANGED
         with changing(progress) as traffic, self._changing() as changes:
@@ -207,7 +209,7 @@ class ChangesRows(ChangesData):
         overwrite_filter: RowFilter = EVERY_ROW,
         snapshot_properties: Mapping[str, str] | None = None,
         case_sensitive: bool = True,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         mode: RowMode | None = None,
         isolation: Isolation | None = None,
@@ -236,6 +238,7 @@ class ChangesRows(ChangesData):
 
         """
         _require_filter("overwrite", "overwrite_filter", overwrite_filter)
+        branch = self._on(branch)
         if self._made_before(branch, idempotency_key):
             return NOTHING_CHANGED
         columns = written_columns(schema_mode)
@@ -253,7 +256,7 @@ class ChangesRows(ChangesData):
         self,
         df: Rows,
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         on_old_specs: Literal["error", "rewrite"] = "error",
         isolation: Isolation | None = None,
@@ -284,6 +287,7 @@ class ChangesRows(ChangesData):
             If there are files of older partition specs, or a conflict with another commit.
 
         """
+        branch = self._on(branch)
         if self._made_before(branch, idempotency_key):
             return NOTHING_CHANGED
         columns = written_columns(schema_mode)
@@ -299,7 +303,7 @@ class ChangesRows(ChangesData):
         where: RowFilter | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
         case_sensitive: bool = True,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         mode: RowMode | None = None,
         isolation: Isolation | None = None,
@@ -324,6 +328,7 @@ class ChangesRows(ChangesData):
             As for `delete`; by default ``write.update.mode`` and ``write.update.isolation-level``.
 
         """
+        branch = self._on(branch)
         if self._made_before(branch, idempotency_key):
             return NOTHING_CHANGED
         with changing(progress) as traffic, self._changing() as changes:
@@ -342,7 +347,7 @@ class ChangesRows(ChangesData):
         when_matched_update_all: bool = True,
         when_not_matched_insert_all: bool = True,
         case_sensitive: bool = True,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         snapshot_properties: Mapping[str, str] | None = None,
         *,
         mode: RowMode | None = None,
@@ -385,6 +390,7 @@ class ChangesRows(ChangesData):
         """
         key = [join_cols] if isinstance(join_cols, str) else list(join_cols or ())
         columns = written_columns(schema_mode)
+        branch = self._on(branch)
         if self._made_before(branch, idempotency_key):
             return UpsertResult(0, 0)
         with changing(progress) as traffic, self._changing() as changes:
@@ -408,7 +414,7 @@ class ChangesRows(ChangesData):
         on: str | Iterable[str] | Mapping[str, str],
         snapshot_properties: Mapping[str, str] | None = None,
         case_sensitive: bool = True,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         mode: RowMode | None = None,
         isolation: Isolation | None = None,
@@ -449,6 +455,7 @@ class ChangesRows(ChangesData):
             As for `upsert`.
 
         """
+        branch = self._on(branch)
 
         @contextmanager
         def change() -> Iterator[CoreRowChanges]:
@@ -476,7 +483,7 @@ class TableRows(TableHandle, ChangesRows):
         key: str | Iterable[str] | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
         case_sensitive: bool = True,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         memory_limit: int | None = None,
         idempotency_key: str | None = None,
@@ -514,7 +521,7 @@ class TableRows(TableHandle, ChangesRows):
             self.commit_changes,
             key,
             snapshot_properties,
-            branch,
+            self._on(branch),
             case_sensitive=case_sensitive,
             memory_limit=memory_limit,
             progress=progress,

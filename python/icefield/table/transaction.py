@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from icefield._arguments import property_updates
 from icefield._core import Transaction as CoreTransaction
 from icefield.errors import InvalidArgumentError
-from icefield.table.handle import TableHandle
+from icefield.table.changing import OWN_BRANCH
 from icefield.table.operations import ChangesFiles
 from icefield.table.rows import ChangesRows
 from icefield.table.update import (
@@ -26,11 +26,23 @@ from icefield.table.update.change import warn_of_lost
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from icefield._core import TableState
     from icefield.metadata import TableMetadata
 
 __all__ = ["TableTransaction"]
 
-TableClass_co = TypeVar("TableClass_co", bound=TableHandle, covariant=True)
+TableClass_co = TypeVar("TableClass_co", bound="Committing", covariant=True)
+
+
+class Committing(Protocol):
+    """What a transaction is of: a table, or a branch of one."""
+
+    @property
+    def _now(self) -> TableState:
+        """The state that the changes are made of."""
+
+    def commit_changes(self, changes: CoreTransaction) -> None:
+        """Commit the changes of a transaction."""
 
 
 class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
@@ -38,7 +50,7 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
 
     def __init__(self, table: TableClass_co, *, idempotency_key: str | None = None) -> None:
         self._table = table
-        self._changes = CoreTransaction(table._state, idempotency_key)  # noqa: SLF001
+        self._changes = CoreTransaction(table._now, idempotency_key)  # noqa: SLF001
         self._staged = self._changes.metadata
         self._finished = False
         #: Whether an exception left its ``with`` block, so that its changes are dropped.
@@ -50,6 +62,10 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
         return self._staged
 
     @property
+    def _changed_metadata(self) -> TableMetadata:
+        return self._staged
+
+    @property
     def table_metadata(self) -> TableMetadata:
         """The metadata with the changes so far; the name that PyIceberg has for it."""
         return self.metadata
@@ -57,7 +73,7 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
     def update_snapshot(
         self,
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = "main",
+        branch: str = OWN_BRANCH,
         *,
         stage_only: bool = False,
         idempotency_key: str | None = None,
@@ -66,7 +82,7 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
         return UpdateSnapshot(
             self,
             snapshot_properties=snapshot_properties,
-            branch=branch,
+            branch=self._on(branch),
             stage_only=stage_only,
             idempotency_key=idempotency_key,
         )
@@ -127,8 +143,10 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
 
         """
         self._check_open()
+        # First, as it raises where a change of this transaction is under way that waits for this call.
+        is_empty = self._changes.is_empty
         self._finished = True
-        if not self._changes.is_empty:
+        if not is_empty:
             self._table.commit_changes(self._changes)
         return self._table
 
@@ -184,8 +202,8 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            self._finished = self.aborted = True
             self._changes.abort()
+            self._finished = self.aborted = True
         elif not self._finished:
             self.commit_transaction()
 

@@ -137,6 +137,8 @@ class UpsertStream:
         key = idempotency_key if idempotency_key is not None else self._next_key()
         properties = summary_entries(self._properties, key)
         changes, batch = self._open
+        # First, as it raises where rows are being taken that wait for this call.
+        _ = batch.is_empty
         self._open = None
         self._commits += 1
         if self._made_before(self._branch, key):
@@ -159,20 +161,27 @@ class UpsertStream:
 
     def close(self) -> None:
         """Drop what was taken since the last commit; nothing more is taken then."""
-        self._closed = True
-        if self._open is not None:
-            self._abandon(self._open)
+        opened = self._open
+        if opened is not None:
+            # First, as in `commit`.
+            _ = opened[1].is_empty
+            self._abandon(opened)
             self._open = None
+        self._closed = True
 
     def _take(self, take: Callable[[KeyedBatch], None]) -> Self:
         self._check_open()
-        if self._open is None:
-            self._open = self._begun()
+        opened = self._open
+        if opened is None:
+            opened = self._open = self._begun()
+        # First, as in `commit`: what is taken already stays.
+        _ = opened[1].is_empty
         try:
-            take(self._open[1])
+            take(opened[1])
         except BaseException:
-            self._abandon(self._open)
-            self._open = None
+            self._abandon(opened)
+            if self._open is opened:
+                self._open = None
             raise
         return self
 

@@ -1,6 +1,6 @@
 //! ORC files: opened from any storage and read as Arrow.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchReader, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
@@ -29,6 +29,7 @@ use crate::capsule::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
 use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
 use crate::format::expressions::FilterInput;
+use crate::held::Held;
 use crate::storage::PyStorage;
 
 /// Adds this room's names to `icefield._core`.
@@ -152,7 +153,7 @@ pub struct PyOrcFile(Arc<Opened>);
 
 /// The batches of an ORC file, one after the other.
 #[pyclass(frozen, name = "OrcBatches", module = "icefield._core")]
-pub struct PyOrcBatches(Mutex<FileBatches<OrcSource>>);
+pub struct PyOrcBatches(Held<FileBatches<OrcSource>>);
 
 /// The batches of a file as Arrow's readers are.
 struct BatchReader(FileBatches<OrcSource>);
@@ -183,7 +184,7 @@ fn as_array(batch: RecordBatch) -> ArrowArray {
 impl PyOrcBatches {
     /// Return the next batch as a struct array; ``None`` at the end.
     fn next_batch(&self, py: Python<'_>) -> Result<Option<ArrowArray>> {
-        let batch = detached(py, || self.0.lock().unwrap_or_else(PoisonError::into_inner).next().transpose())??;
+        let batch = detached(py, || Ok::<_, BorderError>(self.0.hold()?.next().transpose()?))??;
         Ok(batch.map(as_array))
     }
 }
@@ -381,7 +382,7 @@ impl PyOrcFile {
             let options = ReadOptions { batch_size: batch_size.0, ..self.0.options(columns, predicate)? };
             Ok::<_, BorderError>(self.0.batches(options, 1)?)
         })?;
-        Ok(PyOrcBatches(Mutex::new(batches?)))
+        Ok(PyOrcBatches(Held::new("reader", batches?)))
     }
 
     /// Return the rows as they are read; with several ``threads``, stripes are read ahead.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow_schema::Schema;
 use bytes::Bytes;
@@ -23,6 +23,7 @@ use crate::callback::{ENDED, call_python};
 use crate::capsule::{SchemaInput, StreamInput};
 use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
+use crate::held::Held;
 use crate::orc::read::FileInput;
 use crate::storage::PyStorage;
 
@@ -249,7 +250,7 @@ enum State {
     /// Nothing is there yet.
     New(Box<Beginning>),
     Open(Box<FileWriter>),
-    /// Closed, failed, or at work in another thread.
+    /// Closed or failed.
     Gone,
 }
 
@@ -299,7 +300,7 @@ impl Beginning {
 /// A writer of one ORC file; after an error, or without `close`, nothing of it stays in a storage.
 #[pyclass(frozen, name = "OrcWriter", module = "icefield._core")]
 pub struct PyOrcWriter {
-    state: Mutex<State>,
+    state: Held<State>,
     batch_size: usize,
     use_threads: bool,
 }
@@ -310,19 +311,12 @@ fn unbuffered(target: BufWriter<Target>) -> icefield_orc::Result<Target> {
 }
 
 impl PyOrcWriter {
-    fn replace(&self, state: State) -> State {
-        std::mem::replace(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner), state)
-    }
-
-    /// The writer, begun with these columns where it is not yet; nobody else has it meanwhile.
-    fn take(&self, schema: &Schema) -> Result<Box<FileWriter>> {
-        match self.replace(State::Gone) {
+    /// The writer, begun with these columns where it is not yet; it is gone where it is not put back.
+    fn take(&self, state: &mut State, schema: &Schema) -> Result<Box<FileWriter>> {
+        match std::mem::replace(state, State::Gone) {
             State::New(beginning) => beginning.begin(schema, self.use_threads),
             State::Open(writer) => Ok(writer),
-            State::Gone => {
-                Err(InvalidArgumentError::new_err("the writer is closed, has failed, or is in use by another thread")
-                    .into())
-            }
+            State::Gone => Err(InvalidArgumentError::new_err("the writer is closed, or has failed").into()),
         }
     }
 }
@@ -352,18 +346,19 @@ impl PyOrcWriter {
             Some(schema) => State::Open(detached(py, || beginning.begin(&schema.0, use_threads))??),
             None => State::New(beginning),
         };
-        Ok(Self { state: Mutex::new(state), batch_size, use_threads })
+        Ok(Self { state: Held::new("writer", state), batch_size, use_threads })
     }
 
     /// Append rows; after an error the file is discarded.
     fn write(&self, py: Python<'_>, rows: StreamInput) -> Result<()> {
         detached(py, || {
-            let mut writer = self.take(&rows.0.schema())?;
+            let mut state = self.state.hold()?;
+            let mut writer = self.take(&mut state, &rows.0.schema())?;
             for batch in rows.0 {
                 let check = || interrupt::check().map_err(icefield_orc::Error::external);
                 writer.write_in_steps(&batch.map_err(from_producer)?, self.batch_size, check)?;
             }
-            self.replace(State::Open(writer));
+            *state = State::Open(writer);
             Ok(())
         })?
     }
@@ -371,29 +366,30 @@ impl PyOrcWriter {
     /// End the stripe, so that the next rows begin another one.
     fn flush(&self, py: Python<'_>) -> Result<()> {
         detached(py, || {
-            if matches!(&*self.state.lock().unwrap_or_else(PoisonError::into_inner), State::New(_)) {
+            let mut state = self.state.hold()?;
+            if matches!(&*state, State::New(_)) {
                 return Ok(());
             }
-            let mut writer = self.take(&Schema::empty())?;
+            let mut writer = self.take(&mut state, &Schema::empty())?;
             writer.flush()?;
-            self.replace(State::Open(writer));
+            *state = State::Open(writer);
             Ok(())
         })?
     }
 
     /// Bytes that are buffered for the stripe.
     #[getter]
-    fn memory(&self) -> usize {
-        match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
-            State::Open(writer) => writer.memory(),
-            State::New(_) | State::Gone => 0,
-        }
+    fn memory(&self, py: Python<'_>) -> Result<usize> {
+        detached(py, || match &*self.state.hold()? {
+            State::Open(writer) => Ok(writer.memory()),
+            State::New(_) | State::Gone => Ok(0),
+        })?
     }
 
     /// Write the rest of the file, and return its length in bytes and its number of rows.
     fn close(&self, py: Python<'_>) -> Result<(u64, u64)> {
         detached(py, || {
-            let writer = self.take(&Schema::empty())?;
+            let writer = self.take(&mut *self.state.hold()?, &Schema::empty())?;
             let (target, file) = writer.finish()?;
             unbuffered(target)?.finish()?;
             Ok((file.length, file.rows))
@@ -402,7 +398,10 @@ impl PyOrcWriter {
 
     /// Discard the file.
     fn abort(&self, py: Python<'_>) -> Result<()> {
-        detached(py, || drop(self.replace(State::Gone)))
+        detached(py, || {
+            *self.state.hold()? = State::Gone;
+            Ok(())
+        })?
     }
 }
 

@@ -1,15 +1,14 @@
 //! Manifests that are written before a commit.
 
-use std::sync::{Mutex, PoisonError};
-
 use icefield_table::commit::NewManifest;
 use pyo3::prelude::*;
 
 use crate::arguments::integer::Int;
 use crate::entry::detached;
-use crate::errors::{InvalidArgumentError, Result};
+use crate::errors::Result;
 use crate::format::data_file::PyContentFile;
 use crate::format::manifest_file::{Content, PyManifestFile};
+use crate::held::Held;
 use crate::table::state::PyTableState;
 
 /// Adds this room's names to `icefield._core`.
@@ -23,18 +22,17 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub struct PyManifestWriter {
     state: PyTableState,
     /// None when it is closed.
-    writer: Mutex<Option<NewManifest>>,
+    writer: Held<Option<NewManifest>>,
 }
 
 impl PyManifestWriter {
-    fn with<T>(&self, work: impl FnOnce(&mut NewManifest) -> icefield_table::Result<T>) -> Result<T> {
-        let mut guard = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(work(guard.as_mut().ok_or_else(closed)?)?)
+    fn with<T>(&self, work: impl FnOnce(&mut NewManifest) -> icefield_table::Result<T>) -> icefield_table::Result<T> {
+        work(self.writer.hold()?.as_mut().ok_or_else(closed)?)
     }
 }
 
-fn closed() -> PyErr {
-    InvalidArgumentError::new_err("this manifest is written already")
+fn closed() -> icefield_table::Error {
+    icefield_table::Error::invalid("this manifest is written already")
 }
 
 #[pymethods]
@@ -51,14 +49,15 @@ impl PyManifestWriter {
         let state = state.get().clone();
         let storage = state.storage.0.clone();
         let writer = NewManifest::new(storage, &state.committed.metadata, spec_id.0, content.0, location)?;
-        Ok(Self { state, writer: Mutex::new(Some(writer)) })
+        Ok(Self { state, writer: Held::new("writer", Some(writer)) })
     }
 
     /// Add a file that the commit adds.
     #[pyo3(signature = (file, sequence_number=None))]
     fn add(&self, py: Python<'_>, file: &Bound<'_, PyContentFile>, sequence_number: Option<Int<i64>>) -> Result<()> {
         let file = file.get().of_table(py, &self.state.committed.metadata)?;
-        self.with(|writer| writer.add(file, sequence_number.map(|Int(number)| number)))
+        let number = sequence_number.map(|Int(number)| number);
+        Ok(detached(py, || self.with(|writer| writer.add(file, number)))??)
     }
 
     /// Add a file that the table has.
@@ -73,12 +72,12 @@ impl PyManifestWriter {
     ) -> Result<()> {
         let file = file.get().of_table(py, &self.state.committed.metadata)?;
         let of_file = file_sequence_number.map(|Int(number)| number);
-        self.with(|writer| writer.existing(file, snapshot_id.0, sequence_number.0, of_file))
+        let existing = |writer: &mut NewManifest| writer.existing(file, snapshot_id.0, sequence_number.0, of_file);
+        Ok(detached(py, || self.with(existing))??)
     }
 
     /// Write the manifest.
     fn finish(&self, py: Python<'_>) -> Result<PyManifestFile> {
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(closed)?;
-        Ok(PyManifestFile(detached(py, || writer.finish())??))
+        Ok(PyManifestFile(detached(py, || self.writer.hold()?.take().ok_or_else(closed)?.finish())??))
     }
 }

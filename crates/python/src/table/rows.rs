@@ -86,7 +86,7 @@ impl PyRowChanges {
     fn delete(&self, py: Python<'_>, filter: Option<ConditionInput>, case_sensitive: bool) -> Result<Counts> {
         let (filter, own) = (of(filter), self.transaction.get());
         let counts = detached(py, || {
-            delete_rows(&own.storage(), &mut own.changes(), &filter, case_sensitive, self.options.clone())
+            delete_rows(&own.storage(), &mut *own.changes()?, &filter, case_sensitive, self.options.clone())
         });
         Ok(counted(counts??))
     }
@@ -111,7 +111,7 @@ impl PyRowChanges {
         let counts = detached(py, || {
             let rows = NewRows { schema: &schema, batches: &mut batches, matching, evolve };
             let options = RowOptions { check_rows, ..self.options.clone() };
-            overwrite_rows(&own.storage(), &mut own.changes(), &filter, case_sensitive, rows, options)
+            overwrite_rows(&own.storage(), &mut *own.changes()?, &filter, case_sensitive, rows, options)
         });
         Ok(counted(counts??))
     }
@@ -133,7 +133,7 @@ impl PyRowChanges {
         let old_specs = if rewrite { OldSpecs::Rewrite } else { OldSpecs::Refuse };
         let counts = detached(py, || {
             let rows = NewRows { schema: &schema, batches: &mut batches, matching, evolve };
-            overwrite_partitions(&own.storage(), &mut own.changes(), rows, old_specs, self.options.clone())
+            overwrite_partitions(&own.storage(), &mut *own.changes()?, rows, old_specs, self.options.clone())
         });
         Ok(counted(counts??))
     }
@@ -144,7 +144,7 @@ impl PyRowChanges {
         let (filter, own) = (of(filter), self.transaction.get());
         let (branch, memory) = (&self.options.snapshot.branch, self.options.memory);
         Ok(PyFoundRows(detached(py, || {
-            let mut changes = own.changes();
+            let mut changes = own.changes()?;
             changes.check_open()?;
             Matches::find(&own.storage(), changes.metadata()?, branch, &filter, case_sensitive, memory)
         })??))
@@ -158,7 +158,7 @@ impl PyRowChanges {
         let matching = Matching::default();
         let counts = detached(py, || {
             let rows = NewRows { schema: &schema, batches: &mut batches, matching, evolve: false };
-            replace(&own.storage(), &mut own.changes(), &found.0, Command::Update, Some(rows), self.options.clone())
+            replace(&own.storage(), &mut *own.changes()?, &found.0, Command::Update, Some(rows), self.options.clone())
         });
         Ok(counted(counts??))
     }
@@ -194,7 +194,7 @@ impl PyRowChanges {
             memory_limit: memory_limit.unwrap_or(MEMORY_LIMIT),
             rows: self.options.clone(),
         };
-        let done = detached(py, || upsert(&own.storage(), &mut own.changes(), &schema, batches, options))??;
+        let done = detached(py, || upsert(&own.storage(), &mut *own.changes()?, &schema, batches, options))??;
         Ok((done.rows_updated, done.rows_inserted, counted(done.replaced)))
     }
 
@@ -229,7 +229,7 @@ impl PyRowChanges {
             memory_limit: memory_limit.unwrap_or(MEMORY_LIMIT),
             rows: self.options.clone(),
         };
-        let done = detached(py, || merge(&own.storage(), &mut own.changes(), &schema, batches, options))??;
+        let done = detached(py, || merge(&own.storage(), &mut *own.changes()?, &schema, batches, options))??;
         Ok((done.rows_updated, done.rows_inserted, done.rows_deleted, counted(done.replaced)))
     }
 }

@@ -1,7 +1,7 @@
 //! Several changes of one table in one commit.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -31,6 +31,7 @@ use crate::format::manifest_file::PyManifestFile;
 use crate::format::metadata::PyTableMetadata;
 use crate::format::schema::IcebergSchemaInput;
 use crate::format::values::to_value;
+use crate::held::{Held, Hold};
 use crate::storage::PyTraffic;
 use crate::table::catalog::of_python;
 use crate::table::file_changes::FileChangesInput;
@@ -46,14 +47,14 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[derive(Debug)]
 pub struct PyTransaction {
     state: PyTableState,
-    changes: Mutex<Transaction>,
+    changes: Held<Transaction>,
     /// What counts the reads and writes of the change that is made.
     traffic: Mutex<Option<Arc<Traffic>>>,
 }
 
 impl PyTransaction {
-    pub(super) fn changes(&self) -> MutexGuard<'_, Transaction> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn changes(&self) -> icefield_table::Result<Hold<'_, Transaction>> {
+        self.changes.hold()
     }
 
     pub(super) fn storage(&self) -> Storage {
@@ -64,7 +65,7 @@ impl PyTransaction {
 
     /// Files with their partition values in the types of the table as the changes so far leave it.
     fn files(&self, py: Python<'_>, files: &[Bound<'_, PyContentFile>]) -> Result<Vec<DataFile>> {
-        let metadata = detached(py, || self.changes().metadata().cloned())??;
+        let metadata = detached(py, || self.changes()?.metadata().cloned())??;
         files.iter().map(|file| file.get().of_table(py, &metadata)).collect()
     }
 
@@ -78,7 +79,7 @@ impl PyTransaction {
 
     fn put(&self, py: Python<'_>, change: impl Change + Send + 'static, make: bool) -> Result<()> {
         Ok(detached(py, || {
-            let mut changes = self.changes();
+            let mut changes = self.changes()?;
             changes.check_open()?;
             match make {
                 true => changes.stage(change),
@@ -141,27 +142,27 @@ impl PyTransaction {
     fn py_new(state: &Bound<'_, PyTableState>, idempotency_key: Option<String>) -> Self {
         let state = state.get().clone();
         let changes = Transaction::new((*state.committed).clone()).with_idempotency_key(idempotency_key);
-        let changes = Mutex::new(changes);
+        let changes = Held::new("transaction", changes);
         Self { state, changes, traffic: Mutex::new(None) }
     }
 
     /// The table's metadata with the changes so far.
     #[getter]
     fn metadata(&self, py: Python<'_>) -> Result<PyTableMetadata> {
-        Ok(PyTableMetadata(detached(py, || self.changes().metadata().cloned())??))
+        Ok(PyTableMetadata(detached(py, || self.changes()?.metadata().cloned())??))
     }
 
     /// Count what the changes from now on read and write; nothing is counted without.
     #[pyo3(signature = (traffic=None))]
-    fn count(&self, traffic: Option<&Bound<'_, PyTraffic>>) {
+    fn count(&self, py: Python<'_>, traffic: Option<&Bound<'_, PyTraffic>>) -> Result<()> {
         let traffic = traffic.map(|traffic| traffic.get().0.clone());
-        *self.traffic.lock().unwrap_or_else(PoisonError::into_inner) = traffic;
+        detached(py, || *self.traffic.lock().unwrap_or_else(PoisonError::into_inner) = traffic)
     }
 
     /// Whether there is nothing to commit.
     #[getter]
-    fn is_empty(&self) -> bool {
-        self.changes().is_empty()
+    fn is_empty(&self, py: Python<'_>) -> Result<bool> {
+        Ok(detached(py, || Ok::<_, icefield_table::Error>(self.changes()?.is_empty()))??)
     }
 
     /// Add updates (REST protocol) that were made of `metadata`. They are applied at an attempt only if what they build on
@@ -169,7 +170,7 @@ impl PyTransaction {
     fn stage(&self, py: Python<'_>, updates: JsonInput) -> Result<()> {
         let updates = updates_of(&updates)?;
         Ok(detached(py, || {
-            let mut changes = self.changes();
+            let mut changes = self.changes()?;
             let requirements = requirements_for_update(changes.metadata()?, &updates);
             changes.stage(Updates::new(requirements, updates)?)
         })??)
@@ -197,7 +198,7 @@ impl PyTransaction {
         let schema = rows.0.schema();
         let batches = rows.0.map(|batch| batch.map_err(from_rows));
         Ok(detached(py, || {
-            let mut changes = self.changes();
+            let mut changes = self.changes()?;
             changes.check_open()?;
             let added = append(&self.storage(), &mut changes, &schema, batches, options)?;
             changes.metadata()?;
@@ -225,11 +226,11 @@ impl PyTransaction {
     ) -> Result<Counts> {
         let properties = snapshot_properties.into_iter().collect();
         let snapshot = SnapshotOptions { branch, properties, ..SnapshotOptions::default() };
-        let metadata = detached(py, || self.changes().metadata().cloned())??;
+        let metadata = detached(py, || self.changes()?.metadata().cloned())??;
         let partitions = partition_values(&metadata, partitions)?;
         let options = AddFilesOptions { snapshot, allow_duplicates: !check_duplicates, partitions, read_rows, dry_run };
         Ok(detached(py, || {
-            let mut changes = self.changes();
+            let mut changes = self.changes()?;
             changes.check_open()?;
             add_files(&self.storage(), &mut changes, &paths, options).map(of_added)
         })??)
@@ -346,20 +347,23 @@ impl PyTransaction {
     /// Create the table, of which no catalog knows yet, with the changes: its state.
     fn create(&self, py: Python<'_>, catalog: Py<PyAny>, identifier: Py<PyAny>) -> Result<PyTableState> {
         let catalog = of_python(&self.state.storage.0, catalog, identifier)?;
-        let committed = detached(py, || self.changes().create(&*catalog))??;
+        let committed = detached(py, || self.changes()?.create(&*catalog))??;
         Ok(self.state.with(committed))
     }
 
     /// Commit the changes: the new state.
     fn commit(&self, py: Python<'_>, catalog: Py<PyAny>, identifier: Py<PyAny>) -> Result<PyTableState> {
         let table = self.state.table(catalog, identifier)?;
-        let table = detached(py, || table.commit(&mut self.changes()))??;
+        let table = detached(py, || table.commit(&mut *self.changes()?))??;
         Ok(self.state.with(table.committed().clone()))
     }
 
     /// Give the changes up: what was written for them is deleted.
     fn abort(&self, py: Python<'_>) -> Result<()> {
-        detached(py, || self.changes().abort())
+        Ok(detached(py, || {
+            self.changes()?.abort();
+            Ok::<_, icefield_table::Error>(())
+        })??)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Batches of streams of upserts and deletes by key.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use icefield_table::commit::SnapshotOptions;
 use icefield_table::operation::keyed_batch::KeyedBatch;
@@ -12,6 +11,7 @@ use pyo3::prelude::*;
 use crate::capsule::StreamInput;
 use crate::entry::detached;
 use crate::errors::{Result, from_rows};
+use crate::held::Held;
 use crate::table::transaction::PyTransaction;
 
 /// Adds this room's names to `icefield._core`.
@@ -25,7 +25,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub struct PyKeyedBatch {
     transaction: Py<PyTransaction>,
     /// None when it was written.
-    batch: Mutex<Option<KeyedBatch>>,
+    batch: Held<Option<KeyedBatch>>,
 }
 
 #[pymethods]
@@ -42,15 +42,16 @@ impl PyKeyedBatch {
     ) -> Result<Self> {
         let own = transaction.get();
         let memory = memory_limit.unwrap_or(MEMORY_LIMIT);
-        let batch = detached(py, || KeyedBatch::new(&mut own.changes(), &columns, case_sensitive, memory))??;
-        Ok(Self { transaction, batch: Mutex::new(Some(batch)) })
+        let batch = detached(py, || KeyedBatch::new(&mut *own.changes()?, &columns, case_sensitive, memory))??;
+        Ok(Self { transaction, batch: Held::new("stream of upserts", Some(batch)) })
     }
 
     /// Whether there are no changes.
     #[getter]
-    fn is_empty(&self) -> bool {
-        let batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
-        batch.as_ref().is_none_or(KeyedBatch::is_empty)
+    fn is_empty(&self, py: Python<'_>) -> Result<bool> {
+        Ok(detached(py, || {
+            Ok::<_, icefield_table::Error>(self.batch.hold()?.as_ref().is_none_or(KeyedBatch::is_empty))
+        })??)
     }
 
     /// Take rows that replace those with their keys.
@@ -80,8 +81,8 @@ impl PyKeyedBatch {
         let options = SnapshotOptions { branch, properties, ..SnapshotOptions::default() };
         let own = self.transaction.get();
         let done = detached(py, || {
-            let batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(written)?;
-            batch.commit(&own.storage(), &mut own.changes(), options)
+            let batch = self.batch.hold()?.take().ok_or_else(written)?;
+            batch.commit(&own.storage(), &mut *own.changes()?, options)
         })??;
         Ok((done.rows_written, done.keys))
     }
@@ -90,7 +91,7 @@ impl PyKeyedBatch {
 impl PyKeyedBatch {
     /// Takes changes; after an error nothing of the batch is left.
     fn with(&self, work: impl FnOnce(&mut KeyedBatch) -> icefield_table::Result<()>) -> icefield_table::Result<()> {
-        let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut batch = self.batch.hold()?;
         let done = work(batch.as_mut().ok_or_else(written)?);
         if done.is_err() {
             *batch = None;

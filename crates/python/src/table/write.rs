@@ -1,7 +1,7 @@
 //! Distributed writes: a plan made by the driver, writers in the executors, one commit of what they wrote.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow_schema::Schema as ArrowSchema;
 use icefield_format::manifest::DataFile;
@@ -18,6 +18,7 @@ use pyo3::types::PyBytes;
 use crate::capsule::{SchemaInput, StreamInput};
 use crate::entry::detached;
 use crate::errors::{Result, from_rows};
+use crate::held::Held;
 use crate::storage::PyStorage;
 use crate::table::state::PyTableState;
 
@@ -38,7 +39,7 @@ pub struct PyWritePlan(WritePlan);
 pub struct PyTaskWriter {
     plan: WritePlan,
     /// None when it is closed.
-    writer: Mutex<Option<BackgroundWriter>>,
+    writer: Held<Option<BackgroundWriter>>,
 }
 
 #[pymethods]
@@ -189,7 +190,7 @@ impl PyTaskWriter {
         }
         let schema: Arc<ArrowSchema> = schema.0;
         let writer = BackgroundWriter::new(TableWriter::new(config, &schema)?)?;
-        Ok(Self { writer: Mutex::new(Some(writer)), plan })
+        Ok(Self { writer: Held::new("writer", Some(writer)), plan })
     }
 
     /// Take rows to write.
@@ -198,7 +199,7 @@ impl PyTaskWriter {
     /// nothing more can be written: call `abort`.
     fn write(&self, py: Python<'_>, rows: StreamInput) -> Result<()> {
         Ok(detached(py, || {
-            let guard = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let guard = self.writer.hold()?;
             let writer = guard.as_ref().ok_or_else(closed)?;
             for batch in rows.0 {
                 interrupt::check()?;
@@ -213,7 +214,7 @@ impl PyTaskWriter {
     /// Return their description for `WritePlan.append`, and the numbers of files, rows and bytes.
     fn close<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyBytes>, usize, i64, i64)> {
         let (bytes, files) = detached(py, || {
-            let writer = self.take().ok_or_else(closed)?;
+            let writer = self.take()?.ok_or_else(closed)?;
             let files = writer.finish()?;
             Ok::<_, icefield_table::Error>((self.plan.files_to_bytes(&files)?, files))
         })??;
@@ -224,17 +225,18 @@ impl PyTaskWriter {
 
     /// Delete the files; this has no effect after `close`.
     fn abort(&self, py: Python<'_>) -> Result<()> {
-        detached(py, || {
-            if let Some(writer) = self.take() {
+        Ok(detached(py, || {
+            if let Some(writer) = self.take()? {
                 writer.abort();
             }
-        })
+            Ok::<_, icefield_table::Error>(())
+        })??)
     }
 }
 
 impl PyTaskWriter {
-    fn take(&self) -> Option<BackgroundWriter> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn take(&self) -> icefield_table::Result<Option<BackgroundWriter>> {
+        Ok(self.writer.hold()?.take())
     }
 }
 

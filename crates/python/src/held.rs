@@ -1,0 +1,95 @@
+//! What a call works on while it may call Python: rows come from generators, and conditions are functions.
+//!
+//! A second call waits for the first one, unless that could never end: where the first one waits for the second. That is
+//! so for code that the first one has called, on its own thread or on one of its workers.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use icefield_table::{Error, Result, interrupt};
+
+use crate::callback::is_called_by_worker;
+
+/// How long to wait before looking for signals.
+const EVERY: Duration = Duration::from_millis(50);
+
+/// A value that one call uses at a time.
+pub(crate) struct Held<T> {
+    /// What it is, for errors: `transaction`.
+    what: &'static str,
+    holder: Mutex<Option<ThreadId>>,
+    free: Condvar,
+    value: Mutex<T>,
+}
+
+/// The value, in use by this call.
+pub(crate) struct Hold<'a, T> {
+    value: MutexGuard<'a, T>,
+    _turn: Turn<'a, T>,
+}
+
+/// The turn of one call; the next one follows when it is dropped.
+struct Turn<'a, T>(&'a Held<T>);
+
+impl<T> Held<T> {
+    pub(crate) fn new(what: &'static str, value: T) -> Self {
+        Self { what, holder: Mutex::new(None), free: Condvar::new(), value: Mutex::new(value) }
+    }
+
+    /// Waits until no other call uses the value. Call it without Python's lock, inside of [`crate::entry::detached`].
+    pub(crate) fn hold(&self) -> Result<Hold<'_, T>> {
+        let own = thread::current().id();
+        loop {
+            let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+            match *holder {
+                None => {
+                    *holder = Some(own);
+                    break;
+                }
+                Some(other) if other == own || is_called_by_worker() => return Err(self.in_use()),
+                Some(_) => drop(self.free.wait_timeout(holder, EVERY)),
+            }
+            interrupt::check()?;
+        }
+        let _turn = Turn(self);
+        Ok(Hold { value: self.value.lock().unwrap_or_else(PoisonError::into_inner), _turn })
+    }
+
+    fn in_use(&self) -> Error {
+        let what = self.what;
+        Error::invalid(format!(
+            "the {what} is in use: it is waiting for the code that called it here, such as a generator of its rows; call it \
+             before or after, or use another {what}"
+        ))
+    }
+}
+
+impl<T> Drop for Turn<'_, T> {
+    fn drop(&mut self) {
+        *self.0.holder.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.0.free.notify_one();
+    }
+}
+
+impl<T> Deref for Hold<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for Hold<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+impl<T> fmt::Debug for Held<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").field("what", &self.what).finish_non_exhaustive()
+    }
+}
