@@ -46,6 +46,9 @@ ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
 #: What to do with an object of a class, by the beginning of its full name.
 _ROWS: Final = (
     ("polars.lazyframe.frame.LazyFrame", "call .collect() on it first"),
+    ("pyspark.pandas.", "call .to_spark() on it first"),
+    ("pyspark.sql.types.StructType", "this is a schema; pass the DataFrame itself"),
+    ("pyspark.rdd.", "call .toDF() on it first"),
     ("pyarrow._dataset.", "pass dataset.scanner().to_reader()"),
     (
         "pyarrow.parquet.core.ParquetFile",
@@ -67,7 +70,7 @@ def for_rows(given: object) -> str:
         return "read the file first, for example with pyarrow.parquet.read_table(path)"
     if isinstance(given, Mapping):
         return "use pyarrow.table(...) for a dict of columns, pyarrow.Table.from_pylist([...]) for one row"
-    if isinstance(given, list | tuple):
+    if isinstance(given, list | tuple) and type(given).__name__ != "Row":
         return _for_items(given)
     if hasattr(given, "__next__"):
         return "use pyarrow.RecordBatchReader.from_batches(schema, batches) for an iterator of batches"
@@ -78,6 +81,8 @@ def _for_items(given: list[object] | tuple[object, ...]) -> str:
     first = given[0] if given else None
     if type(first).__name__ == "RecordBatch":
         return "use pyarrow.Table.from_batches(batches)"
+    if type(first).__name__ == "Row":
+        return "use spark.createDataFrame(rows) for rows of PySpark"
     if type(first).__name__ == "Table":
         return "use pyarrow.concat_tables(tables)"
     return "use pyarrow.Table.from_pylist(rows) for a list of dicts"

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-__all__ = ["ArrowArrayExportable", "ArrowSchemaExportable", "ArrowStreamExportable", "Rows", "SchemaLike"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "ArrowArrayExportable",
+    "ArrowCollectable",
+    "ArrowSchemaExportable",
+    "ArrowStreamExportable",
+    "Rows",
+    "SchemaLike",
+    "SparkSchema",
+]
 
 
 class ArrowSchemaExportable(Protocol):
@@ -25,8 +36,22 @@ class ArrowStreamExportable(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
+class ArrowCollectable(Protocol):
+    """A DataFrame of PySpark, classic or of Spark Connect, whose rows are collected into one Arrow table."""
+
+    def toArrow(self) -> pa.Table:  # noqa: N802
+        """Return all rows."""
+
+
+class SparkSchema(Protocol):
+    """A schema of PySpark: ``pyspark.sql.types.StructType``."""
+
+    def fieldNames(self) -> list[str]:  # noqa: N802
+        """Return the names of the columns."""
+
+
 #: Rows of a table.
-Rows: TypeAlias = ArrowStreamExportable | ArrowArrayExportable
+Rows: TypeAlias = ArrowStreamExportable | ArrowArrayExportable | ArrowCollectable
 
 #: A schema, or anything that has one: an `icefield.Schema` too.
-SchemaLike: TypeAlias = ArrowSchemaExportable | ArrowStreamExportable
+SchemaLike: TypeAlias = ArrowSchemaExportable | ArrowStreamExportable | ArrowCollectable | SparkSchema

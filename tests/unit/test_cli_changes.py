@@ -71,6 +71,19 @@ def test_namespaces(run, uri):
         run("namespace", "drop", "a", "--yes")
 
 
+def test_rows_are_counted_and_deleted(run, load):
+    assert run("table", "count", "a.t") == "3\n"
+    assert json.loads(run("table", "count", "a.t", "id > 1", "--json")) == {"table": "a.t", "rows": 2}
+    assert run("table", "delete", "a.t", "id > 1", "--dry-run") == "would delete 2 rows of table a.t\n"
+    assert "not confirmed: delete 2 rows of table a.t; pass --yes" in run("table", "delete", "a.t", "id > 1", code=2)
+    assert load().scan().count() == 3
+    done = json.loads(run("table", "delete", "a.t", "id > 2", "--branch", "work", "--yes", "--json"))
+    assert done == {"table": "a.t", "branch": "work", "rows": 1, "deleted": True}
+    assert run("table", "count", "a.t", "--ref", "work") == "2\n"
+    assert run("table", "delete", "a.t", "true", "-y") == "deleted 3 rows of table a.t\n"
+    assert load().scan().count() == 0
+
+
 def test_a_table_is_created(run, load):
     text = "id long not null, \"odd name\" string comment 'it''s', at timestamptz, prices map<string, decimal(9, 2)>"
     created = json.loads(

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from icefield._arguments import field_texts, property_texts
-from icefield._arrow_names import without_nul
 from icefield._core import Storage, TableState
+from icefield._frames import schema_of
 from icefield._identifiers import table_tuple
 from icefield._secrets import revealed
 from icefield.catalog.locations import absolute_location
@@ -175,7 +175,7 @@ class Catalog(TableCatalog[Table, Transaction]):
             self.load_table(identifier)
             .transaction()
             .replace(
-                without_nul(schema),
+                schema_of(schema),
                 location,
                 field_texts(partition_spec, partition_by, "partitioning"),
                 field_texts(sort_order, sort_by, "sort order"),
@@ -296,7 +296,7 @@ class Catalog(TableCatalog[Table, Transaction]):
     ) -> TableParts:
         """Return the definition of a new table as the core takes it."""
         return (
-            without_nul(schema),
+            schema_of(schema),
             self.default_location(*table_tuple(identifier))
             if location is None
             else absolute_location(location, "the location of the table"),

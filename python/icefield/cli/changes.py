@@ -42,6 +42,29 @@ def _held(context: click.Context, name: str) -> str:
     return f" ({held['rows']} rows; {held['files']})"
 
 
+@click.command("delete", cls=Command)
+@table_argument
+@click.argument("row_filter", metavar="FILTER")
+@click.option("--branch", default="main", show_default=True, help="The branch that is changed.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
+@asks
+@click.pass_context
+def table_delete(context: click.Context, name: str, row_filter: str, branch: str, dry_run: bool, yes: bool) -> None:
+    """Delete the rows that a filter matches, in one snapshot; "true" matches all rows."""
+    opened = table_of(context, name)
+    if dry_run or not yes:
+        found = opened.delete(row_filter, branch=branch, dry_run=True)
+        what = f"delete {found.rows_removed:,} rows of table {name}"
+        if dry_run:
+            document = {"table": name, "branch": branch, "rows": found.rows_removed, "deleted": False}
+            print_done(f"would {what}", document)
+            return
+        confirm(what, yes=False)
+    done = opened.delete(row_filter, branch=branch)
+    document = {"table": name, "branch": branch, "rows": done.rows_removed, "deleted": True}
+    print_done(f"deleted {done.rows_removed:,} rows of table {name}", document)
+
+
 @click.command("rename", cls=Command)
 @table_argument
 @click.argument("new_name", metavar="NEW")
@@ -79,4 +102,4 @@ def table_remove_properties(context: click.Context, name: str, keys: tuple[str, 
 
 
 #: Of the group `table`.
-COMMANDS = (table_drop, table_rename, table_set_properties, table_remove_properties)
+COMMANDS = (table_delete, table_drop, table_rename, table_set_properties, table_remove_properties)

@@ -12,7 +12,7 @@ from icefield.cli.moments import at_snapshot
 from icefield.cli.names import complete_metadata_tables, table_argument
 from icefield.cli.opening import table_of
 from icefield.cli.options import CommandGroup, limited, wants_json
-from icefield.cli.output import print_grid, print_json, print_records, print_text
+from icefield.cli.output import print_done, print_grid, print_json, print_records, print_text
 from icefield.cli.partitions import PartitionTexts
 from icefield.moments import Moment
 from icefield.scan import DataScan
@@ -230,6 +230,17 @@ def table_head(
     scan = opened.scan(row_filter, selected_fields=selected or ("*",), limit=limit, **moment)
     found = scan.to_arrow()
     print_grid(found.column_names, (list(row.values()) for row in found.to_pylist()))
+
+
+@table.command("count")
+@table_argument
+@click.argument("row_filter", metavar="[FILTER]", required=False)
+@at_snapshot
+@click.pass_context
+def table_count(context: click.Context, name: str, row_filter: str | None, moment: Moment) -> None:
+    """Count the rows of a table, all or those that a filter matches."""
+    rows = table_of(context, name).scan(row_filter, **moment).count()
+    print_done(str(rows), {"table": name, "rows": rows})
 
 
 def _columns(table: Table, given: tuple[str, ...]) -> list[str]:

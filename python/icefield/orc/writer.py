@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
-from icefield._arrow_names import without_nul
 from icefield._core import OrcWriter, Storage, orc_merge
+from icefield._frames import rows_of
 from icefield._locations import has_scheme
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class ORCWriter:
             given up.
 
         """
-        self._writer.write(without_nul(table))
+        self._writer.write(rows_of(table))
 
     def flush(self) -> None:
         """Write the buffered rows as a stripe; later rows start a new one."""

@@ -13,6 +13,7 @@ from icefield._layout import counted
 from icefield._printable import printable
 from icefield.errors import InvalidArgumentError
 from icefield.moments import age_in_milliseconds, milliseconds_of
+from icefield.table.update.change import in_lines, warn_of_lost
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -88,6 +89,8 @@ class ExpireSnapshots:
             "dry_run": False,
         }
         self._finished = False
+        #: Whether it was made or looked at: then it is not lost.
+        self._tried = False
 
     def by_id(self, snapshot_id: int) -> Self:
         """Expire a snapshot, whatever its age."""
@@ -108,7 +111,10 @@ class ExpireSnapshots:
             text such as ``"7d"`` or ``"12h"``.
 
         """
+        # Where this raises, the caller knows that the change is lost.
+        self._tried, tried = True, self._tried
         self._request["older_than_ms"] = milliseconds_of(_moment(timestamp), "timestamp", round_up=True)
+        self._tried = tried
         return self
 
     def retain_last(self, count: int) -> Self:
@@ -137,6 +143,7 @@ class ExpireSnapshots:
 
     def dry_run(self) -> ExpiredSnapshots:
         """Return what `commit` would do, and change nothing."""
+        self._tried = True
         return _result(self._run({**self._request, "dry_run": True}))
 
     def commit(self) -> ExpiredSnapshots:
@@ -157,7 +164,7 @@ class ExpireSnapshots:
         """
         if self._finished:
             raise InvalidArgumentError("this change was already made; start a new one")
-        self._finished = True
+        self._finished = self._tried = True
         done = _result(self._run(self._request))
         if done.failures:
             more = [f"and {done.failures - len(done.first_failures)} more"]
@@ -172,8 +179,19 @@ class ExpireSnapshots:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None and not self._finished:
+        if kind is not None:
+            self._tried = True
+        elif not self._finished:
             self.commit()
+
+    def __repr__(self) -> str:
+        state = "made" if self._finished else "not committed"
+        set_so_far = {name: value for name, value in self._request.items() if name != "dry_run" and value}
+        return in_lines(f"{type(self).__name__}, {state}", (f"{name}: {value}" for name, value in set_so_far.items()))
+
+    def __del__(self) -> None:
+        if not getattr(self, "_tried", True):
+            warn_of_lost(self, "commit()")
 
 
 class Maintenance:

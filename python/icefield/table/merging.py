@@ -8,13 +8,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
-from icefield._arrow_names import without_nul
 from icefield._core import JoinCondition, RowChanges
+from icefield._frames import check_rows, rows_of
 from icefield._optional import require
 from icefield.errors import ArgumentTypeError, InvalidArgumentError
 from icefield.expressions import Expression
 from icefield.table.assignments import new_column, one_batch
-from icefield.table.update.change import warn_of_lost
+from icefield.table.update.change import in_lines, warn_of_lost
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,6 +104,7 @@ class Merge:
             raise InvalidArgumentError(msg)
         if not self._on:
             raise InvalidArgumentError("merge: name the columns of the key (on)")
+        check_rows(source)
         self._changing = changing
         self._made_before = made_before
         self._source = source
@@ -192,7 +193,7 @@ class Merge:
             return MergeResult(0, 0, 0, 0, 0, 0, 0)
         with self._changing() as changes:
             updated, inserted, deleted, counts = changes.merge(
-                without_nul(self._source),
+                rows_of(self._source),
                 self._on,
                 self._clauses,
                 case_sensitive=self._case_sensitive,
@@ -238,6 +239,11 @@ class Merge:
         self._clauses.append(clause)
         return self
 
+    def __repr__(self) -> str:
+        state = "made" if self._finished else "not executed"
+        key = ", ".join(mine if mine == other else f"{mine} = source.{other}" for mine, other in self._on)
+        return in_lines(f"Merge on {key}, {state}", (_shown(clause) for clause in self._clauses))
+
     def __del__(self) -> None:
         if not getattr(self, "_finished", True) and self._clauses:
             warn_of_lost(self, "execute()")
@@ -275,6 +281,13 @@ class _Values:
             for field in fields
         ]
         return pa.StructArray.from_arrays(arrays, fields=fields)
+
+
+def _shown(clause: MergeClause) -> str:
+    condition = clause["filter"] or clause["condition"]
+    text = f" if {condition!r}" if condition is not None else ""
+    columns = [name for name, _ in clause["taken"]] + list(clause["computed"])
+    return f"{clause['name']}{': ' if columns else ''}{', '.join(columns)}{text}"
 
 
 def _is_column(value: object) -> bool:

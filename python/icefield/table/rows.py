@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, overload
 
 from icefield._arguments import append_options, summary_entries
-from icefield._arrow_names import without_nul
 from icefield._core import AlwaysTrue
 from icefield._core import RowChanges as CoreRowChanges
 from icefield._core import Transaction as CoreTransaction
 from icefield._former import former_names, other_names
+from icefield._frames import rows_of
 from icefield._progress import changing
 from icefield.errors import InvalidArgumentError
 from icefield.metadata import IsolationLevel
@@ -98,7 +98,8 @@ class ChangesRows(ChangesData):
         df
             Anything with ``__arrow_c_stream__``: a pyarrow Table or RecordBatchReader, a pandas or Polars frame, a
             DuckDB relation; or one Arrow batch. Columns are found by name, in any order. A stream is written
-            as it arrives, in bounded memory.
+            as it arrives, in bounded memory. A DataFrame of PySpark is collected into this process first; where it is
+            large, use `icefield.spark.append`, which writes in the executors.
         snapshot_properties
             Entries of the snapshot's summary.
         branch
@@ -131,7 +132,7 @@ class ChangesRows(ChangesData):
             return NOTHING_CHANGED if dry_run else self
         with changing(progress) as traffic, self._changing() as changes:
             changes.count(traffic)
-            counts = changes.append(without_nul(df), **options, dry_run=dry_run)
+            counts = changes.append(rows_of(df), **options, dry_run=dry_run)
         return RowsChanged(*counts) if dry_run else self
 
     def delete(
@@ -248,7 +249,7 @@ class ChangesRows(ChangesData):
                 changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key, memory_limit
             )
             counts = options.overwrite(
-                without_nul(df), overwrite_filter, case_sensitive=case_sensitive, check_rows=check_rows, **columns
+                rows_of(df), overwrite_filter, case_sensitive=case_sensitive, check_rows=check_rows, **columns
             )
             return RowsChanged(*counts)
 
@@ -294,7 +295,7 @@ class ChangesRows(ChangesData):
         with changing(progress) as traffic, self._changing() as changes:
             changes.count(traffic)
             options = _core(changes, snapshot_properties, branch, None, isolation, dry_run, idempotency_key)
-            counts = options.overwrite_partitions(without_nul(df), rewrite=on_old_specs == "rewrite", **columns)
+            counts = options.overwrite_partitions(rows_of(df), rewrite=on_old_specs == "rewrite", **columns)
             return RowsChanged(*counts)
 
     def update(
@@ -397,7 +398,7 @@ class ChangesRows(ChangesData):
             changes.count(traffic)
             options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
             updated, inserted, _ = options.upsert(
-                without_nul(df),
+                rows_of(df),
                 key,
                 update_matched=when_matched_update_all,
                 insert_others=when_not_matched_insert_all,

@@ -21,7 +21,7 @@ from icefield.table.update import (
     UpdateSortOrder,
     UpdateSpec,
 )
-from icefield.table.update.change import warn_of_lost
+from icefield.table.update.change import in_lines, warn_of_lost
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -53,6 +53,8 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
         self._changes = CoreTransaction(table._now, idempotency_key)  # noqa: SLF001
         self._staged = self._changes.metadata
         self._finished = False
+        #: What was done so far, for people.
+        self._steps: list[str] = []
         #: Whether an exception left its ``with`` block, so that its changes are dropped.
         self.aborted = False
 
@@ -92,6 +94,7 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
         """Make a change of rows on top of the previous changes."""
         self._check_open()
         yield self._changes
+        self._steps.append("a change of rows")
         self._staged = self._changes.metadata
 
     def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
@@ -176,13 +179,16 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
         self._check_open()
         if on is not self._staged:
             raise InvalidArgumentError("the transaction changed after this update was created; create the update again")
-        self._changes.stage(f"[{','.join(updates)}]")
+        given = list(updates)
+        self._changes.stage(f"[{','.join(given)}]")
+        self._steps += [str(json.loads(update)["action"]) for update in given]
         self._staged = self._changes.metadata
 
     def produce(self, add: Callable[[CoreTransaction], None], *, make: bool) -> None:
         """Add a change of data to the transaction of the core; with ``make``, the metadata are then those after it."""
         self._check_open()
         add(self._changes)
+        self._steps.append("a snapshot")
         if make:
             self._staged = self._changes.metadata
 
@@ -206,6 +212,10 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
             self._finished = self.aborted = True
         elif not self._finished:
             self.commit_transaction()
+
+    def __repr__(self) -> str:
+        state = "given up" if self.aborted else "committed" if self._finished else "not committed"
+        return in_lines(f"{type(self).__name__}, {state}", self._steps)
 
     def __del__(self) -> None:
         if not getattr(self, "_finished", True) and not self._changes.is_empty:

@@ -8,9 +8,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from icefield._arguments import property_texts, summary_entries
-from icefield._arrow_names import without_nul
 from icefield._core import KeyedBatch
 from icefield._core import Transaction as CoreTransaction
+from icefield._frames import rows_of
+from icefield._printable import printable
 from icefield._progress import changing
 from icefield.errors import InvalidArgumentError
 from icefield.table.update.change import warn_of_lost
@@ -94,7 +95,7 @@ class UpsertStream:
             If a column does not fit. What was taken since the last commit is dropped.
 
         """
-        return self._take(lambda batch: batch.upsert(without_nul(rows)))
+        return self._take(lambda batch: batch.upsert(rows_of(rows)))
 
     def delete(self, keys: Rows) -> Self:
         """Take keys whose rows are deleted; keys without a row do no harm.
@@ -110,7 +111,7 @@ class UpsertStream:
             If a column of the key is missing or does not fit. What was taken since the last commit is dropped.
 
         """
-        return self._take(lambda batch: batch.delete(without_nul(keys)))
+        return self._take(lambda batch: batch.delete(rows_of(keys)))
 
     def commit(self, *, idempotency_key: str | None = None) -> MicroBatchResult:
         """Commit what was taken since the last commit, in one snapshot; without changes there is none.
@@ -210,6 +211,11 @@ class UpsertStream:
                 self.commit()
         finally:
             self.close()
+
+    def __repr__(self) -> str:
+        held = "closed" if self._closed else "nothing to commit" if self._open is None else "changes not committed"
+        key = f" by {', '.join(self._key)}" if self._key else ""
+        return printable(f"{type(self).__name__}{key} on {self._branch}, {held}")
 
     def __del__(self) -> None:
         if getattr(self, "_open", None) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
 from abc import ABC, abstractmethod
@@ -10,6 +11,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
+from icefield._printable import printable
 from icefield.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -18,7 +20,12 @@ if TYPE_CHECKING:
     from icefield._core import Transaction as CoreTransaction
     from icefield.metadata import TableMetadata
 
-__all__ = ["Change", "MetadataChange", "Staging", "warn_of_lost"]
+__all__ = ["Change", "MetadataChange", "Staging", "changed_lines", "in_lines", "warn_of_lost"]
+
+_LOST = "changes were never committed and are lost"
+if not sys.warnoptions:
+    # Python hides a ResourceWarning by default; this one is of work that somebody believes to be done.
+    warnings.filterwarnings("always", f".*{_LOST}", ResourceWarning)
 
 
 class Staging(Protocol):
@@ -95,6 +102,14 @@ class Change(ABC):
         elif not self._finished:
             self.commit()
 
+    def _effects(self) -> Iterable[str]:
+        """Return what is changed, a line each."""
+        return ()
+
+    def __repr__(self) -> str:
+        state = "made" if self._finished else "not committed"
+        return in_lines(f"{type(self).__name__}, {state}", self._effects())
+
     def __del__(self) -> None:
         if getattr(self, "_tried", True) or self._finished or self._transaction.aborted or sys.is_finalizing():
             return
@@ -118,9 +133,25 @@ class MetadataChange(Change):
     def _holds_changes(self) -> bool:
         return bool(self.updates())
 
+    def _effects(self) -> Iterable[str]:
+        for text in self.updates():
+            update = json.loads(text)
+            yield f"{update.pop('action')} {json.dumps(update)}"
+
+
+def in_lines(title: str, lines: Iterable[str]) -> str:
+    """Return a title, and the lines beneath it."""
+    return "\n".join([printable(title), *(f"  {printable(line)}" for line in lines)])
+
+
+def changed_lines(before: Iterable[str], after: Iterable[str]) -> list[str]:
+    """Return what was removed and what was added, with ``-`` and ``+``."""
+    old, new = list(before), list(after)
+    return [f"- {text}" for text in old if text not in new] + [f"+ {text}" for text in new if text not in old]
+
 
 def warn_of_lost(change: object, verb: str) -> None:
     """Warn of changes that are dropped and were never committed; not while the interpreter exits."""
     if not sys.is_finalizing():
-        message = f"{type(change).__name__}: changes were never committed and are lost; call {verb}, or use 'with'"
+        message = f"{type(change).__name__}: {_LOST}; call {verb}, or use 'with'"
         warnings.warn(message, ResourceWarning, stacklevel=3, source=change)

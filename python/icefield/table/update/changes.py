@@ -54,6 +54,14 @@ class _FileChange(SnapshotChange):
         named = files["removed_paths"] or files["filters"]
         return bool(files["added"] or files["added_deletes"] or files["removed"] or files["removed_deletes"] or named)
 
+    def _effects(self) -> Iterable[str]:
+        files = self._files
+        yield from (f"- {file.file_path}" for file in [*files["removed"], *files["removed_deletes"]])
+        yield from (f"- {path}" for path in files["removed_paths"])
+        yield from (f"- files with all rows matching {predicate}" for predicate in files["filters"])
+        added = [*files["added"], *(one[0] if isinstance(one, tuple) else one for one in files["added_deletes"])]
+        yield from (f"+ {file.file_path}" for file in added)
+
     def _check(self, name: str) -> Self:
         self._files["checks"].append(name)
         return self

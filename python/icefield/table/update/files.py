@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from icefield._arguments import summary_entries
@@ -100,3 +100,7 @@ class AppendFiles(SnapshotChange):
 
     def _holds_changes(self) -> bool:
         return bool(self._files or self._manifests)
+
+    def _effects(self) -> Iterable[str]:
+        yield from (f"+ {file.file_path}" for file in self._files)
+        yield from (f"+ {manifest.manifest_path}" for manifest in self._manifests)

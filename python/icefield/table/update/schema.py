@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from icefield._arrow_names import without_nul
 from icefield._core import Schema, SchemaChange
 from icefield._former import former_names
+from icefield._frames import schema_of
 from icefield.errors import InvalidArgumentError
-from icefield.table.update.change import MetadataChange, Staging
+from icefield.table.update.change import MetadataChange, Staging, changed_lines
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -156,7 +156,7 @@ class UpdateSchema(MetadataChange):
             The version of the table format whose types Arrow columns get; by default that of the table.
 
         """
-        new_schema = without_nul(new_schema)
+        new_schema = schema_of(new_schema)
         if format_version is not None and not isinstance(new_schema, Schema | str | bytes | dict):
             new_schema = Schema.from_arrow(new_schema, format_version=format_version)
         self._change.union_by_name(new_schema)
@@ -174,6 +174,12 @@ class UpdateSchema(MetadataChange):
     def updates(self) -> list[str]:
         """Return the updates of the REST protocol, as JSON."""
         return self._change.updates()
+
+    def _effects(self) -> list[str]:
+        before, after = self._base.schema(), self.apply()
+        found = changed_lines(map(str, before.fields), map(str, after.fields))
+        # The same columns in another order, or other identifier fields.
+        return found or [str(field) for field in after.fields if self._holds_changes()]
 
 
 def _joined(path: str | Sequence[str]) -> str:

@@ -50,6 +50,9 @@ class UpdateSortOrder(MetadataChange):
         """Return the updates of the REST protocol, as JSON."""
         return sort_order_updates(self._base, self._fields)
 
+    def _effects(self) -> list[str]:
+        return [field if isinstance(field, str) else " ".join(field) for field in self._fields]
+
     def _holds_changes(self) -> bool:
         # An order without fields would be a change too, but none was requested yet.
         return bool(self._fields)

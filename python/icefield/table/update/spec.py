@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from icefield._core import SpecChange
+from icefield._layout import partition_texts
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
-from icefield.table.update.change import MetadataChange, Staging
+from icefield.table.update.change import MetadataChange, Staging, changed_lines
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icefield.partitioning import PartitionSpec
+    from icefield.schema import Schema
     from icefield.transforms import Transform
 
 __all__ = ["UpdateSpec"]
@@ -87,3 +89,13 @@ class UpdateSpec(MetadataChange):
 
     def _holds_changes(self) -> bool:
         return str(self.apply()) != str(self._base.spec())
+
+    def _effects(self) -> list[str]:
+        schema = self._base.schema()
+        return changed_lines(_named(self._base.spec(), schema), _named(self.apply(), schema))
+
+
+def _named(spec: PartitionSpec, schema: Schema) -> list[str]:
+    """Return the fields of a spec: ``day_month: month(day)``."""
+    texts = partition_texts(spec, schema)
+    return [f"{field.name}: {text}" for field, text in zip(spec.fields, texts, strict=True)]
