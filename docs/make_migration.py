@@ -26,6 +26,13 @@ compares both. Beyond them:
 - Enums equal their text: `field.direction == "asc"` and `field.direction == SortDirection.ASC`.
 - Methods that change a table return it, or what they did.
 - Times without a time zone are refused: `datetime.now(timezone.utc)`, not `datetime.now()`.
+- Expressions are neither true nor false: instead of `expr or AlwaysTrue()`, write
+  `AlwaysTrue() if expr is None else expr`.
+- `scan.use_ref(name).snapshot_id` is `None`, as a branch is read with the current schema and a snapshot with its own:
+  `scan.snapshot().snapshot_id` is the id.
+- `branch=None` is refused: rows are staged by `snapshot_properties={{"wap.id": ...}}` in a table with
+  `write.wap.enabled=true`, files by `update_snapshot(stage_only=True)`.
+- Manifests are written by `Table.new_manifest_writer`, and manifest lists by commits alone.
 
 Former forms of icefield are accepted for one more release, with a `DeprecationWarning` that names the present one.
 """
