@@ -7,6 +7,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use icefield_table::interrupt;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 
 use crate::callback::{end_calls, entered, signalled};
@@ -17,7 +18,7 @@ use crate::errors::{InternalError, Result};
 /// ([`interrupt`]), with the exception that its handler raised.
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> Result<T> {
     py.detach(|| interrupt::interruptible(signalled, || entered(|| catch_unwind(AssertUnwindSafe(work)))))
-        .map_err(|panic| InternalError::new_err(message(&*panic)).into())
+        .map_err(|panic| of_panic(&*panic).into())
 }
 
 /// Ends calls into Python before the interpreter ends.
@@ -32,7 +33,12 @@ fn at_exit_of_python(py: Python<'_>) -> Result<()> {
     detached(py, end_calls)
 }
 
-fn message(panic: &(dyn Any + Send)) -> String {
+fn of_panic(panic: &(dyn Any + Send)) -> PyErr {
     let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    format!("this is a defect of icefield, please report it: {}", said.unwrap_or("a panic without words"))
+    let said = said.unwrap_or("a panic without words");
+    // The Parquet library takes it for granted that its codec gets memory.
+    if said.contains("zstd returned null pointer") {
+        return PyMemoryError::new_err("no memory was left for a context of zstd");
+    }
+    InternalError::new_err(format!("this is a defect of icefield, please report it: {said}"))
 }

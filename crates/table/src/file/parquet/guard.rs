@@ -1,5 +1,6 @@
 //! Calls of the Parquet library on bytes that may be damaged.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow_schema::ArrowError;
@@ -18,8 +19,15 @@ pub(super) fn guarded<T>(path: &str, run: impl FnOnce() -> Result<T, ParquetErro
         },
         Ok(Err(ParquetError::ArrowError(message))) => Err(Error::corrupt_file(path, message)),
         Ok(Err(error)) => Err(Error::corrupt_file(path, error)),
+        Err(panic) if lacks_memory(&*panic) => Err(Error::Internal(format!("no memory was left to inflate {path}"))),
         Err(_) => Err(Error::corrupt_file(path, "its bytes are not Parquet as the decoder knows it")),
     }
+}
+
+/// Whether a panic says that zstd got no memory for a context: neither a defect nor a damaged file.
+fn lacks_memory(panic: &(dyn Any + Send)) -> bool {
+    let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    said.is_some_and(|said| said.contains("zstd returned null pointer") || said.contains("can create zstd"))
 }
 
 /// An error of a filter comes back as it was; others name the file.
@@ -30,5 +38,21 @@ fn from_arrow(path: &str, error: ArrowError) -> Error {
             Err(other) => Error::corrupt_file(path, other),
         },
         other => Error::corrupt_file(path, other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_without_memory_is_no_damage() {
+        for (said, kind) in [
+            ("zstd returned null pointer when creating new context", "no memory was left"),
+            ("index out of bounds", "not Parquet"),
+        ] {
+            let error = guarded::<()>("memory://a.parquet", || panic!("{said}")).unwrap_err().to_string();
+            assert!(error.contains(kind) && error.contains("memory://a.parquet"), "{error}");
+        }
     }
 }
