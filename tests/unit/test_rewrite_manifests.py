@@ -105,3 +105,37 @@ def test_a_table_without_manifests_is_refused() -> None:
     empty = catalog.create_table("n.t", pa.schema({"id": pa.int64()}))
     with pytest.raises(ice.InvalidArgumentError, match="no manifests"):
         empty.rewrite_manifests().cluster_by().commit()
+
+
+@pytest.mark.parametrize(("version", "name", "groups"), [
+    # The specs have `part`; `part` and `id_bucket`; `shard` (once `part`) and `id_bucket`; `id_bucket`.
+    ("2", "part", [3, 3, 3, 1]),
+    ("2", "shard", [3, 3, 3, 1]),
+    ("2", "id_bucket", [1, 2, 2, 2]),
+    ("2", "partition", [3, 6, 6, 2]),
+    ("2", "nothing", None),
+    ("1", "id_bucket", [1, 2, 2, 2]),
+])  # fmt: skip
+def test_fields_of_other_specs(version: str, name: str, groups: list[int] | None) -> None:
+    catalog = InMemoryCatalog()
+    catalog.create_namespace("n")
+    rows = pa.table({"id": list(range(12)), "part": pa.array([0, 1, 2] * 4, pa.int32())})
+    table = catalog.create_table("n.t", rows.schema, partition_by="part", properties={"format-version": version})
+    table.append(rows)
+    with table.update_spec() as update:
+        update.add_field("id", "bucket[2]", "id_bucket")
+    table.append(rows)
+    with table.update_spec() as update:
+        update.rename_field("part", "shard")
+    table.append(rows)
+    with table.update_spec() as update:
+        update.remove_field("shard")
+    table.append(rows).append(rows)
+    if groups is None:
+        with pytest.raises(ice.InvalidArgumentError, match="neither a partition field"):
+            table.rewrite_manifests().cluster_by(name).commit()
+        return
+    table.rewrite_manifests().cluster_by(name).commit()
+    found = [row["partition_spec_id"] for row in manifests(table.refresh())]
+    assert [found.count(spec_id) for spec_id in range(4)] == groups
+    assert table.refresh().scan().count() == 60

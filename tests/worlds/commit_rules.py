@@ -28,8 +28,10 @@ NEVER_AGAIN = {"update_schema", "update_spec", "manage_snapshots", "transaction"
 WRONG_ARGUMENTS = re.compile(
     r"Cannot roll back to|Cannot set \S+ to unknown snapshot|GC is disabled|Cannot find field|Cannot find source column"
 )
-#: The refusals of "Data files that deletes are for" and "Two deletion vectors for one data file".
+#: The refusals of "Data files that deletes are for", "Deletes of rows that are written again" and "Two deletion vectors
+#: for one data file".
 REMOVED_DATA = re.compile(r"removed the data file (\S+), which new deletes are for")
+DELETES_BESIDE = re.compile(r"added the delete file \S+, which applies to (\S+)")
 SECOND_VECTOR = re.compile(r"(\S+): the snapshot adds a deletion vector for the file, which has one already")
 #: Counts of delete files in summaries, and what they are part of.
 OF_DELETES = re.compile(
@@ -76,8 +78,11 @@ def outcome_of(case: Json, refused: Exception | None, world: World) -> Outcome:
 
 
 def _refused_by_rule(case: Json, refused: Exception | None, world: World) -> bool:
-    """Whether a row delta is refused for what the library does not see."""
+    """Whether a change is refused for what the library does not see."""
     given = case["operation"]
+    if isinstance(refused, ice.ValidationException) and (found := DELETES_BESIDE.search(str(refused))):
+        beside = case["expected"]["outcome"] == "ok" and "conflict_filter" in given and bool(given.get("add"))
+        return beside and found[1] in {world.path(name) for name in given.get("remove", [])}
     if given["op"] != "row_delta" or not isinstance(refused, ice.ValidationException):
         return False
     if found := REMOVED_DATA.search(str(refused)):

@@ -25,24 +25,35 @@ use icefield_table::write::{Matching, TableWriter, WriterConfig};
 use icefield_table::{Error, Result, Table};
 
 /// A catalog that is a service: it holds the metadata of one table, checks requirements and applies updates.
+#[derive(Default)]
 struct Service {
     table: Mutex<Option<Committed>>,
     /// What becomes of the coming commits.
     answers: Mutex<Vec<Answer>>,
     /// The requirements of all commits.
     asked: Mutex<Vec<UpdateRequirement>>,
+    /// Whether the table cannot be loaded.
+    is_deaf: Mutex<bool>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Answer {
     Lost,
     AppliedButUnknown,
+    /// Likewise, and nothing is answered after it.
+    Forgotten,
     Refused,
 }
 
 impl Catalog for Service {
     fn load(&self, _known: Option<&Committed>) -> Result<Committed> {
-        self.table.lock().unwrap().clone().ok_or_else(|| Error::NotFound { path: "the table".to_owned() })
+        if *self.is_deaf.lock().unwrap() {
+            return Err(Error::Callback("no reply".into()));
+        }
+        let table = self.table.lock().unwrap().clone();
+        let Committed { location, metadata } = table.ok_or_else(|| Error::NotFound { path: "the table".to_owned() })?;
+        // As it is read from an answer.
+        Ok(Committed { location, metadata: Arc::new((*metadata).clone()) })
     }
 
     fn commit(
@@ -64,8 +75,12 @@ impl Catalog for Service {
         }
         let builder = MetadataBuilder::from_base(&table.metadata, table.metadata.last_updated_ms());
         table.metadata = Arc::new(builder.apply_all(updates.iter().cloned())?.build()?);
+        table.location = format!("the service's own, {}", self.asked.lock().unwrap().len());
+        if answer == Some(Answer::Forgotten) {
+            *self.is_deaf.lock().unwrap() = true;
+        }
         match answer {
-            Some(Answer::AppliedButUnknown) => {
+            Some(Answer::AppliedButUnknown | Answer::Forgotten) => {
                 Ok(Outcome::Unknown { message: "no reply".into(), location: None, cause: None })
             }
             _ => Ok(Outcome::Committed(table.clone())),
@@ -85,6 +100,9 @@ impl Catalog for Service {
         let metadata = Arc::new(created_by(updates)?);
         let committed = Committed { location: "the service's own".to_owned(), metadata };
         *table = Some(committed.clone());
+        if answer == Some(Answer::Forgotten) {
+            *self.is_deaf.lock().unwrap() = true;
+        }
         match answer {
             Some(_) => Ok(Outcome::Unknown { message: "no reply".into(), location: None, cause: None }),
             None => Ok(Outcome::Committed(committed)),
@@ -141,7 +159,7 @@ fn definition(properties: &[(&str, &str)]) -> TableDefinition {
 
 fn service(committed: &Committed) -> Arc<Service> {
     let table = Mutex::new(Some(committed.clone()));
-    Arc::new(Service { table, answers: Mutex::default(), asked: Mutex::default() })
+    Arc::new(Service { table, ..Service::default() })
 }
 
 /// The same new table in each kind of catalog.
@@ -428,16 +446,53 @@ fn each_answer_of_a_catalog_has_its_outcome() {
     assert_eq!(rows(&answered(&[Answer::Lost], 1).unwrap()), [1]);
 
     let lost = answered(&[Answer::Lost, Answer::Lost], 2).unwrap_err();
-    assert!(matches!(&lost, Error::CommitFailed(reason) if reason == "busy"), "{lost}");
+    assert!(matches!(&lost, Error::CommitFailed(reason) if reason.starts_with("busy")), "{lost}");
     let refused = answered(&[Answer::Refused], 3).unwrap_err();
     assert!(matches!(&refused, Error::Validation(_)), "{refused}");
     assert_eq!(orphans(&table.refresh().unwrap()), Vec::<String>::new());
 
-    let unknown = answered(&[Answer::AppliedButUnknown], 4).unwrap_err();
+    // The answer is lost, and the commit is found.
+    assert_eq!(rows(&answered(&[Answer::AppliedButUnknown], 4).unwrap()), [1, 4]);
+    // Nothing can be found out.
+    let unknown = answered(&[Answer::Forgotten], 5).unwrap_err();
     let Error::CommitStateUnknown { commit, .. } = unknown else { panic!("{unknown}") };
     let id = commit.snapshot_id.unwrap();
+    *catalog.is_deaf.lock().unwrap() = false;
     let now = table.refresh().unwrap();
-    assert_eq!((now.metadata().current_snapshot_id(), rows(&now)), (Some(id), vec![1, 4]));
+    assert_eq!((now.metadata().current_snapshot_id(), rows(&now)), (Some(id), vec![1, 4, 5]));
+    assert_eq!(orphans(&now), Vec::<String>::new());
+}
+
+/// A change of metadata alone has no snapshot to look for: the table is as it leaves it.
+#[test]
+fn changes_of_metadata_are_found_after_a_lost_answer() {
+    let (storage, committed) = created(&[]);
+    let catalog = service(&committed);
+    let table = Table::new(storage, catalog.clone(), committed);
+    for updates in [vec![property("a", "b")], vec![property("a", "c"), property("d", "e")]] {
+        *catalog.answers.lock().unwrap() = vec![Answer::AppliedButUnknown];
+        let before = table.refresh().unwrap();
+        let after = before.update(Vec::new(), updates).unwrap();
+        assert!(after.metadata() != before.metadata());
+        assert_eq!(after.metadata(), table.refresh().unwrap().metadata());
+    }
+}
+
+/// What was made when it was staged is not made again for a service that answers with the same table.
+#[test]
+fn each_list_and_manifest_is_written_once() {
+    for table in tables(&[]) {
+        let appended = append_to(&table, ids(&[1])).unwrap();
+        let mut transaction = appended.transaction();
+        stage(&appended, &mut transaction, ids(&[2])).unwrap();
+        stage(&appended, &mut transaction, ids(&[3])).unwrap();
+        let table = appended.commit(&mut transaction).unwrap();
+        for snapshot in table.metadata().snapshots() {
+            let list = snapshot.manifest_list().unwrap();
+            assert!(list.contains(&format!("snap-{}-1-", snapshot.snapshot_id)), "{list} is not of the first attempt");
+        }
+        assert_eq!(table.metadata().snapshots().len(), 3);
+    }
 }
 
 #[test]
@@ -502,7 +557,7 @@ fn data_files(table: &Table) -> usize {
 fn a_table_is_created_with_its_rows_in_one_commit() {
     for version in ["1", "2", "3"] {
         let storage = Storage::default();
-        let service = Arc::new(Service { table: Mutex::default(), answers: Mutex::default(), asked: Mutex::default() });
+        let service = Arc::new(Service::default());
         let pointer = Arc::new(PointerCatalog::new(storage.clone(), Location(Mutex::new(String::new()))));
         let catalogs: [Arc<dyn Catalog>; 2] = [service.clone(), pointer];
         for catalog in catalogs {
@@ -532,17 +587,25 @@ fn a_table_is_created_with_its_rows_in_one_commit() {
 
 #[test]
 fn files_of_a_table_stay_only_where_it_may_have_been_created() {
-    for (answer, left) in [(Answer::Lost, 0), (Answer::Refused, 0), (Answer::AppliedButUnknown, 1)] {
+    for (answer, left) in
+        [(Answer::Lost, 0), (Answer::Refused, 0), (Answer::AppliedButUnknown, 1), (Answer::Forgotten, 1)]
+    {
         let storage = Storage::default();
-        let service = Service { table: Mutex::default(), answers: Mutex::new(vec![answer]), asked: Mutex::default() };
+        let service = Service { answers: Mutex::new(vec![answer]), ..Service::default() };
         let (mut transaction, table) = creating(&storage, "2");
         let snapshot_id = transaction.metadata().unwrap().current_snapshot_id();
-        let error = transaction.create(&service).unwrap_err();
+        let created = transaction.create(&service);
         drop(transaction);
         assert_eq!(data_files(&table), left);
+        if answer == Answer::AppliedButUnknown {
+            // The answer is lost, and the table is there.
+            assert_eq!(created.unwrap().metadata.current_snapshot_id(), snapshot_id);
+            continue;
+        }
+        let error = created.unwrap_err();
         match (answer, error) {
             (Answer::Lost, Error::CommitFailed(_)) | (Answer::Refused, Error::Validation(_)) => {}
-            (Answer::AppliedButUnknown, Error::CommitStateUnknown { commit, .. }) => {
+            (Answer::Forgotten, Error::CommitStateUnknown { commit, .. }) => {
                 assert_eq!(commit.snapshot_id, snapshot_id);
                 assert!(commit.files.iter().any(|file| file.ends_with(".parquet")));
             }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ class Service(ice.Catalog):
         self.asked: list[tuple[list[Any], list[Any]]] = []
         #: What is raised after the next commit.
         self.failure: Exception | None = None
+        #: Whether nothing can be loaded after that.
+        self.is_deaf = False
 
     def list_namespaces(self, namespace: IdentifierLike = ()) -> list[Identifier]:
         return [("n",)]
@@ -57,6 +59,8 @@ class Service(ice.Catalog):
         return (*namespace, name)
 
     def load_table_metadata(self, identifier: IdentifierLike) -> CommitTableResponse:
+        if self.is_deaf and self.failure is None:
+            raise OSError("no reply")
         if (found := self.tables.get(self._full(identifier))) is None:
             raise ice.NoSuchTableError(str(identifier))
         return found
@@ -160,19 +164,72 @@ def test_a_table_that_another_created_meanwhile_leaves_nothing(catalog: Service)
     assert catalog.load_table("n.t").schema().column_names == ["id", "name"]
 
 
-@pytest.mark.parametrize("failure", [ice.CommitStateUnknownException("no reply"), OSError("no reply")])
-def test_of_an_unknown_outcome_nothing_is_deleted(catalog: Service, failure: Exception) -> None:
-    tx = catalog.create_table_transaction("n.t", ROWS.schema)
-    tx.append(ROWS)
+NO_REPLY = [ice.CommitStateUnknownException("no reply"), OSError("no reply")]
+QUICKLY = {"commit.status-check.num-retries": "1", "commit.status-check.min-wait-ms": "1"}
+
+
+@pytest.mark.parametrize("failure", NO_REPLY)
+def test_a_commit_whose_answer_is_lost_is_found(catalog: Service, failure: Exception) -> None:
     catalog.failure = failure
+    table = catalog.create_table("n.t", ROWS.schema)
+
+    def several(table: ice.Table) -> None:
+        with table.transaction() as tx:
+            tx.append(ROWS)
+            tx.delete("id = 1")
+
+    changes: list[tuple[Callable[[ice.Table], object], int]] = [
+        (lambda table: table.append(ROWS), 2),
+        (lambda table: table.append(ROWS, idempotency_key="k"), 4),
+        (lambda table: table.append(ROWS, idempotency_key="k"), 4),
+        (lambda table: table.delete("id = 2"), 2),
+        (lambda table: table.transaction().set_properties({"a": "b"}).commit_transaction(), 2),
+        (lambda table: table.transaction().remove_properties("a").commit_transaction(), 2),
+        (several, 1),
+    ]
+    for change, rows in changes:
+        catalog.failure = failure
+        before = len(catalog.asked)
+        change(table.refresh())
+        assert len(catalog.asked) <= before + 1, "it is not sent again"
+        catalog.failure = None
+        assert table.refresh().scan().count() == rows
+
+
+def test_lists_and_manifests_are_made_once(catalog: Service) -> None:
+    table = catalog.create_table("n.t", ROWS.schema)
+    for _ in range(3):
+        table = table.append(ROWS)
+    with table.transaction() as tx:
+        tx.append(ROWS)
+        tx.append(ROWS)
+    lists = sorted(path.name for path in Path(catalog.properties["warehouse"]).rglob("snap-*.avro"))
+    assert lists == sorted(Path(one.manifest_list or "").name for one in table.refresh().snapshots())
+    # The number after the snapshot's id counts the lists that were made for it.
+    assert [name.split("-")[2] for name in lists] == ["1"] * 5
+    assert len(list(Path(catalog.properties["warehouse"]).rglob("*-m*.avro"))) == 5
+
+
+@pytest.mark.parametrize("failure", NO_REPLY)
+def test_of_an_unknown_outcome_nothing_is_deleted(catalog: Service, failure: Exception) -> None:
+    tx = catalog.create_table_transaction("n.t", ROWS.schema, properties=QUICKLY)
+    tx.append(ROWS)
+    catalog.failure, catalog.is_deaf = failure, True
     with pytest.raises(ice.CommitStateUnknownException) as raised:
         tx.commit_transaction()
+    catalog.is_deaf = False
     table = catalog.load_table("n.t")
     assert table.scan().count() == 2
     assert raised.value.snapshot_id == table.metadata.current_snapshot_id
     assert any(name.endswith(".parquet") for name in raised.value.files)
     with pytest.raises(ice.InvalidArgumentError, match="finished"):
         tx.append(ROWS)
+    catalog.failure, catalog.is_deaf = failure, True
+    with pytest.raises(ice.CommitStateUnknownException) as raised:
+        table.append(ROWS)
+    catalog.is_deaf = False
+    assert table.resolve_commit(raised.value).state == "committed"
+    assert table.refresh().scan().count() == 4
 
 
 def test_a_commit_that_is_refused_leaves_nothing(catalog: Service) -> None:

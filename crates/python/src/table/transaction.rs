@@ -302,9 +302,9 @@ impl PyTransaction {
         deleted.into_iter().for_each(|path| content.delete_manifest(path));
         added.iter().try_for_each(|manifest| content.add_manifest(manifest.get().0.clone()))?;
         if let Some(columns) = columns {
-            content.cluster_by(Box::new(move |_, entries| match &function {
+            content.cluster_by(Box::new(move |specs, spec, entries| match &function {
                 Some(function) => keys_of_values(&asked(function, entries.to_record_batch()?)?),
-                None => keys_of_columns(entries, &columns),
+                None => keys_of_columns(specs, spec, entries, &columns),
             }));
         }
         if let Some(only) = only {

@@ -18,6 +18,7 @@ use super::selection::Selection;
 use super::snapshot::Arranged;
 use super::specs::{Partitions, Specs, Tuple};
 use super::summary::SummaryBuilder;
+use super::validate::Fate;
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::storage::Storage;
@@ -242,6 +243,11 @@ impl FileChanges {
     /// The data files that are removed as files.
     pub fn removed(&self) -> &[DataFile] {
         &self.removed
+    }
+
+    /// What becomes of the rows of the removed data files: those that the change does not speak of are in the added ones.
+    pub fn fate(&self) -> Fate<'_> {
+        if self.adds_data() { Fate::WrittenAgain(&self.removed_deletes) } else { Fate::Changed }
     }
 
     /// The filter of removed rows; false where there is none.

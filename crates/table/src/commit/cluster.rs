@@ -17,8 +17,8 @@ use super::specs::{Spec, Specs};
 use crate::error::{Error, Result};
 use crate::limits::limits;
 
-/// What groups entries: the key of each entry of a manifest.
-pub type Clustering = dyn Fn(&Spec, &Entries) -> Result<Vec<String>> + Send + Sync;
+/// What groups entries: the key of each entry of a manifest, which is of one of the table's specs.
+pub type Clustering = dyn Fn(&Specs, &Spec, &Entries) -> Result<Vec<String>> + Send + Sync;
 
 /// Manifests that were written in the place of others.
 #[derive(Debug, Clone, Default)]
@@ -53,7 +53,7 @@ impl Manifests {
             };
             let bytes = self.output().storage().read_listed(path, manifest.manifest_length)?;
             let entries = entries::read(&bytes, &options, &limits).map_err(in_file)?;
-            let keys = clustering(spec, &entries)?;
+            let keys = clustering(&specs, spec, &entries)?;
             if keys.len() != entries.len() {
                 let message = format!("expected a key for each of {} entries, got {}", entries.len(), keys.len());
                 return Err(Error::invalid(format!("{path}: {message}")));
@@ -85,29 +85,41 @@ impl Manifests {
 }
 
 /// A key for each entry: its values of some columns of a manifest (`partition`, `file_path`, `record_count`, …) or fields of
-/// its partition tuple. Without columns, all entries have the same key.
+/// its partition tuple. Without columns, all entries have the same key. Where the spec lacks a field that another one of the
+/// table has, the field does not group its entries.
 ///
 /// # Errors
 /// A name that is neither.
-pub fn keys_of_columns(entries: &Entries, names: &[String]) -> Result<Vec<String>> {
-    let column = |name: &String| -> Result<ArrayRef> {
+pub fn keys_of_columns(specs: &Specs, spec: &Spec, entries: &Entries, names: &[String]) -> Result<Vec<String>> {
+    let column = |name: &String| -> Result<Option<ArrayRef>> {
         if name == "partition" {
-            return Ok(Arc::new(entries.partition.clone()));
+            return Ok(Some(Arc::new(entries.partition.clone())));
         }
-        let found = entries.partition.column_by_name(name).cloned().or_else(|| entries.column(name));
-        found.ok_or_else(|| {
+        if let Some(place) = place_of(specs, spec, name) {
+            return Ok(place.and_then(|place| entries.partition.columns().get(place)).cloned());
+        }
+        entries.column(name).map(Some).ok_or_else(|| {
             Error::invalid(format!("cannot cluster by {name:?}: neither a partition field nor a field of data files"))
         })
     };
-    let columns: Vec<ArrayRef> = names.iter().map(column).collect::<Result<_>>()?;
+    let columns: Vec<Option<ArrayRef>> = names.iter().map(column).collect::<Result<_>>()?;
     let mut keys = vec![String::new(); entries.len()];
-    for column in &columns {
+    for column in columns.iter().flatten() {
         for (key, text) in keys.iter_mut().zip(keys_of_values(column)?) {
             key.push_str(&text);
             key.push('\u{1f}');
         }
     }
     Ok(keys)
+}
+
+/// The place of a partition field in a spec, which may have it under another name; none where no spec has a field of the name.
+fn place_of(specs: &Specs, spec: &Spec, name: &str) -> Option<Option<usize>> {
+    let named = |spec: &Spec| spec.spec.fields.iter().find(|field| field.name == name).map(|field| field.field_id);
+    let own = spec.spec.fields.iter().position(|field| field.name == name);
+    let ids: Vec<i32> = specs.iter().filter_map(|spec| named(spec)).collect();
+    let renamed = || spec.spec.fields.iter().position(|field| ids.contains(&field.field_id));
+    (!ids.is_empty()).then(|| own.or_else(renamed))
 }
 
 /// A key for each value: equal values have equal keys.

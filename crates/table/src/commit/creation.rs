@@ -39,8 +39,24 @@ pub fn create_table(
         Outcome::Committed(committed) => Ok(committed),
         Outcome::Lost(reason) => Err(Error::CommitFailed(reason)),
         Outcome::Unknown { message, location, cause } => {
+            // Whoever asks may be refused for the same reason: that says nothing.
+            if let Ok(now) = catalog.load(None)
+                && is_created_by(updates, &now, location.as_deref())
+            {
+                return Ok(now);
+            }
             let commit = UnknownCommit { location, ..UnknownCommit::default() };
             Err(Error::CommitStateUnknown { commit: Box::new(commit), message, cause })
         }
     }
+}
+
+/// Whether a table is the one that these updates create, by its uuid, or by the metadata file that the commit has written.
+fn is_created_by(updates: &[MetadataUpdate], now: &Committed, location: Option<&str>) -> bool {
+    let uuid = updates.iter().find_map(|update| match update {
+        MetadataUpdate::AssignUuid { uuid } => Some(uuid.as_str()),
+        _ => None,
+    });
+    let has_uuid = now.metadata.table_uuid().zip(uuid).is_some_and(|(one, other)| one.eq_ignore_ascii_case(other));
+    has_uuid || location.is_some_and(|location| location == now.location)
 }

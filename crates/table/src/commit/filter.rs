@@ -166,7 +166,7 @@ pub(super) fn section(file: &DataFile) -> Section {
     (file.content_offset, file.content_size_in_bytes)
 }
 
-fn section_of(entries: &Entries, row: usize) -> Section {
+pub(super) fn section_of(entries: &Entries, row: usize) -> Section {
     let value = |array: &arrow_array::Int64Array| array.is_valid(row).then(|| array.value(row));
     (value(&entries.content_offset), value(&entries.content_size_in_bytes))
 }

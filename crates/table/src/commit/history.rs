@@ -14,7 +14,7 @@ use icefield_format::metadata::{FormatVersion, Operation, Snapshot, TableMetadat
 use super::rule::{self, Rule};
 use super::selection::Selection;
 use super::specs::Specs;
-use super::validate::{self, Conflict, Kept, Scope, Written};
+use super::validate::{self, Conflict, Fate, Kept, Scope, Written, is_for_all};
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::plan::pipeline::{Ordered, Work};
@@ -170,23 +170,24 @@ impl<'a> History<'a> {
         self.refuse(Rule::AddedDeletes, &found, scope, |path, _| format!("added the delete file {path}"))
     }
 
-    /// No delete file of the scope was added that applies to one of these data files; `positions_only`: equality deletes do
-    /// not matter.
+    /// No delete file of the scope, or that otherwise matters by what becomes of the rows, was added that applies to one of these
+    /// data files.
     ///
     /// # Errors
     /// [`Error::Validation`].
-    pub fn no_added_deletes_of(&self, files: &[DataFile], scope: Scope<'_>, positions_only: bool) -> Result<()> {
+    pub fn no_added_deletes_of(&self, files: &[DataFile], scope: Scope<'_>, fate: Fate<'_>) -> Result<()> {
         if self.base.format_version() < FormatVersion::V2 || files.is_empty() {
             return Ok(());
         }
-        let Some((_, written)) = self.written(DELETING, ManifestContent::Deletes, scope, true)? else { return Ok(()) };
+        let looked = if matches!(fate, Fate::WrittenAgain(_)) { Scope::All } else { scope };
+        let Some((_, written)) = self.written(DELETING, ManifestContent::Deletes, looked, true)? else { return Ok(()) };
         let mut written = written.peekable();
         if written.peek().is_none() {
             return Ok(());
         }
         let files = self.columns(files, self.start())?;
         let schema = self.base.current_schema();
-        let kept = Kept { files: &files, after: self.start(), positions_only, schema };
+        let kept = Kept { files: &files, after: self.start(), fate, schema };
         let found = validate::deletes_of_data_files(written, scope, &kept, &self.limits)?;
         self.refuse(Rule::DeletesOfRemoved, &found, Scope::All, |path, of| {
             format!("added the delete file {path}, which applies to {of}")
@@ -297,7 +298,10 @@ impl<'a> History<'a> {
         match scope {
             Scope::All => Ok(true),
             Scope::Rows(rows) => rows.may_be_in(spec, manifest),
-            Scope::Partitions(partitions) => Ok(partitions.may_be_in(spec, manifest)),
+            Scope::Partitions(partitions) => {
+                let of_all = manifest.content == ManifestContent::Deletes && is_for_all(&spec.spec);
+                Ok(of_all || partitions.may_be_in(spec, manifest))
+            }
         }
     }
 
@@ -327,6 +331,9 @@ impl<'a> History<'a> {
         let what = what(path, of.as_deref().unwrap_or_default());
         let which = match scope {
             Scope::Rows(rows) => format!(", which may have rows that match {}", rows.text()),
+            Scope::Partitions(_) if rule == Rule::AddedDeletes => {
+                ", which may be for rows of a partition that is replaced".to_owned()
+            }
             Scope::Partitions(_) => ", which is in a partition that is replaced".to_owned(),
             Scope::All => String::new(),
         };

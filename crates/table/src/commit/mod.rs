@@ -22,6 +22,7 @@ pub mod rule;
 mod selection;
 mod snapshot;
 mod specs;
+mod status;
 mod summary;
 mod transaction;
 pub mod validate;

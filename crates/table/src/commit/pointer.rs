@@ -3,20 +3,16 @@
 //! A commit writes a metadata file of its own name and swaps the pointer from the file that it was made of.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use icefield_format::metadata::properties::{
-    COMMIT_NUM_STATUS_CHECKS, COMMIT_STATUS_CHECKS_MAX_WAIT_MS, COMMIT_STATUS_CHECKS_MIN_WAIT_MS,
-    METADATA_DELETE_AFTER_COMMIT_ENABLED, Property,
-};
+use icefield_format::metadata::properties::METADATA_DELETE_AFTER_COMMIT_ENABLED;
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata, UpdateRequirement};
 
 use super::creation::created_by;
 use super::metadata_file::next_version;
+use super::status::{Sought, look_for};
 use super::{Catalog, Committed, Outcome, read_metadata, write_metadata};
 use crate::clock::now_ms;
 use crate::error::{Error, Result};
-use crate::interrupt;
 use crate::storage::Storage;
 
 /// Where a catalog says that a table's metadata is.
@@ -98,18 +94,15 @@ impl<P: Pointer> Catalog for PointerCatalog<P> {
         }
         let metadata = builder.build()?;
         let location = write_metadata(&self.storage, &metadata, next_version(&base.location))?;
-        let snapshot_id = updates.iter().rev().find_map(|update| match update {
-            MetadataUpdate::AddSnapshot { snapshot } => Some(snapshot.snapshot_id),
-            _ => None,
-        });
-        let is_there = || has_landed(&self.storage, &self.pointer, &location, snapshot_id, &metadata);
+        let sought = Sought { location: Some(&location), updates };
+        let is_there = || look_for(self, base, sought).is_ok_and(|found| found.is_some());
         let error = match self.pointer.swap(&base.location, &location) {
             Ok(()) => {
                 delete_old_metadata(&self.storage, &base.metadata, &metadata);
                 return Ok(Outcome::Committed(Committed { location, metadata: Arc::new(metadata) }));
             }
             // A request that is delivered twice is refused the second time, for the sake of the first.
-            Err(Error::CommitFailed(_)) if is_there().unwrap_or(false) => {
+            Err(Error::CommitFailed(_)) if is_there() => {
                 return Ok(Outcome::Committed(Committed { location, metadata: Arc::new(metadata) }));
             }
             Err(certain @ (Error::CommitFailed(_) | Error::Interrupted(_))) => {
@@ -122,12 +115,7 @@ impl<P: Pointer> Catalog for PointerCatalog<P> {
             }
             Err(error) => error,
         };
-        let message = error.to_string();
-        Ok(match is_there() {
-            Ok(true) => Outcome::Committed(Committed { location, metadata: Arc::new(metadata) }),
-            Ok(false) => Outcome::Unknown { message, location: Some(location), cause: cause_of(error) },
-            Err(interrupted) => Outcome::Unknown { message, location: Some(location), cause: cause_of(interrupted) },
-        })
+        Ok(Outcome::Unknown { message: error.to_string(), location: Some(location), cause: cause_of(error) })
     }
 
     fn create(&self, updates: &[MetadataUpdate]) -> Result<Outcome> {
@@ -147,57 +135,17 @@ impl<P: Pointer> Catalog for PointerCatalog<P> {
             }
             Err(error) => error,
         };
-        let message = error.to_string();
-        // Whoever asks may be refused for the same reason: that says nothing.
-        if self.pointer.load().is_ok_and(|now| now == location) {
-            return Ok(Outcome::Committed(Committed { location, metadata: Arc::new(metadata) }));
-        }
-        Ok(Outcome::Unknown { message, location: Some(location), cause: cause_of(error) })
+        Ok(Outcome::Unknown { message: error.to_string(), location: Some(location), cause: cause_of(error) })
     }
 }
 
 /// The caller's own error within one of ours.
-fn cause_of(error: Error) -> Option<Box<dyn std::error::Error + Send + Sync>> {
+pub(super) fn cause_of(error: Error) -> Option<Box<dyn std::error::Error + Send + Sync>> {
     match error {
         Error::Callback(raised) | Error::Interrupted(raised) => Some(raised),
         Error::CommitStateUnknown { cause, .. } => cause,
         _ => None,
     }
-}
-
-/// Whether a commit whose answer was lost is in the table's history (`commit.status-check.*`). `false` means that it was
-/// not found there: it may still be on its way.
-///
-/// # Errors
-/// [`Error::Interrupted`] if the caller ends the checks.
-fn has_landed(
-    storage: &Storage,
-    pointer: &dyn Pointer,
-    location: &str,
-    snapshot_id: Option<i64>,
-    metadata: &TableMetadata,
-) -> Result<bool> {
-    // An error of a property would hide that the outcome is unknown.
-    let number = |property: &Property<i64>| property.read(metadata.properties()).unwrap_or(property.default).max(0);
-    let mut wait_ms = number(&COMMIT_STATUS_CHECKS_MIN_WAIT_MS).cast_unsigned();
-    for check in 0..=number(&COMMIT_NUM_STATUS_CHECKS) {
-        if check > 0 {
-            interrupt::sleep(Duration::from_millis(wait_ms))?;
-            wait_ms = (wait_ms * 2).min(number(&COMMIT_STATUS_CHECKS_MAX_WAIT_MS).cast_unsigned());
-        }
-        let Ok(now) = pointer.load() else { continue };
-        if now == location {
-            return Ok(true);
-        }
-        let found = match read_metadata(storage, &now) {
-            Ok(found) => found,
-            Err(interrupted @ Error::Interrupted(_)) => return Err(interrupted),
-            Err(_) => continue,
-        };
-        let in_log = found.metadata_log().iter().any(|entry| entry.metadata_file == location);
-        return Ok(in_log || snapshot_id.is_some_and(|id| found.snapshot(id).is_some()));
-    }
-    Ok(false)
 }
 
 /// Deletes the metadata files that have left the log, where the table wants that.

@@ -7,6 +7,8 @@ use icefield_format::metadata::properties::{
 };
 use icefield_format::metadata::{StringMap, requirements_for_update};
 
+use super::pointer::cause_of;
+use super::status::{Sought, look_for};
 use super::{Catalog, Change, Committed, Outcome, require_same_table};
 use crate::error::{Error, Result, UnknownCommit};
 use crate::interrupt;
@@ -28,8 +30,8 @@ pub fn commit(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change
                 change.landed(true);
                 return Ok(committed);
             }
-            Ok(Attempt::Found(committed)) => {
-                change.landed(false);
+            Ok(Attempt::Found { committed, last_attempt }) => {
+                change.landed(last_attempt);
                 return Ok(committed);
             }
             Ok(Attempt::Lost(reason, properties)) => {
@@ -68,27 +70,41 @@ pub fn commit(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change
 enum Attempt {
     /// It landed.
     Landed(Committed),
-    /// An earlier attempt had landed, or there is nothing to change.
-    Found(Committed),
+    /// It was found in the table, as this attempt has made it or an earlier one, or there is nothing to change.
+    Found { committed: Committed, last_attempt: bool },
     /// Another commit was first; with the properties of the table.
     Lost(String, StringMap),
 }
 
 fn attempt(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change) -> Result<Attempt> {
-    let base = catalog.load(Some(opened))?;
+    let mut base = catalog.load(Some(opened))?;
     require_same_table(opened.metadata.table_uuid(), &base.metadata, &base.location)?;
     if change.snapshot_id().is_some_and(|id| base.metadata.snapshot(id).is_some()) {
-        return Ok(Attempt::Found(base));
+        return Ok(Attempt::Found { committed: base, last_attempt: false });
+    }
+    // Services answer with metadata that they have read anew: what was made of the same table already is not made again.
+    if base.location == opened.location && base.metadata == opened.metadata {
+        base = opened.clone();
     }
     let updates = change.updates(&base.metadata)?;
     if updates.is_empty() {
-        return Ok(Attempt::Found(base));
+        return Ok(Attempt::Found { committed: base, last_attempt: false });
     }
     let requirements = requirements_for_update(&base.metadata, &updates);
     Ok(match catalog.commit(&base, &requirements, &updates)? {
         Outcome::Committed(committed) => Attempt::Landed(committed),
         Outcome::Lost(reason) => Attempt::Lost(reason, base.metadata.properties().clone()),
         Outcome::Unknown { message, location, cause } => {
+            let sought = Sought { location: location.as_deref(), updates: &updates };
+            let cause = match look_for(catalog, &base, sought) {
+                Ok(Some(committed)) => {
+                    log::info!("{}: the answer was lost ({message}), the commit is there", opened.metadata.location());
+                    let last_attempt = sought.is_last_attempt(&committed.metadata);
+                    return Ok(Attempt::Found { committed, last_attempt });
+                }
+                Ok(None) => cause,
+                Err(interrupted) => cause_of(interrupted),
+            };
             let (snapshot_id, files) = (change.snapshot_id(), change.files());
             let commit = UnknownCommit { snapshot_id, files, base: Some(base.location.clone()), location };
             return Err(Error::CommitStateUnknown { commit: Box::new(commit), message, cause });

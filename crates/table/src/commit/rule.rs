@@ -14,6 +14,16 @@ pub enum Rule {
     AddedDeletes,
     /// A delete file was added that applies to a file which is removed.
     DeletesOfRemoved,
+    /// Likewise, to rows of it that the change does not speak of: they are written again.
+    DeletesBeside,
+    /// An equality delete was added for a file whose rows get another place, where it does not apply any more.
+    DeletesOfMoved,
+    /// An equality delete for files of all partitions was added, while some are replaced.
+    DeletesEverywhere,
+    /// A data file was added that is of none of the partition specs which new equality deletes are for.
+    OtherSpecs,
+    /// The snapshot that a change was planned in is one of its own transaction, and was made anew.
+    StartMadeAnew,
     /// A deletion vector was added for a data file that gets another one. Of what this refuses nothing is left to
     /// [`Rule::SecondVector`] but vectors that have gone again: it only names the snapshot, and needs no manifests but new ones.
     AddedVectors,
@@ -27,12 +37,17 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 14] = [
         Self::AddedData,
         Self::RemovedData,
         Self::MissingData,
         Self::AddedDeletes,
         Self::DeletesOfRemoved,
+        Self::DeletesBeside,
+        Self::DeletesOfMoved,
+        Self::DeletesEverywhere,
+        Self::OtherSpecs,
+        Self::StartMadeAnew,
         Self::AddedVectors,
         Self::SecondVector,
         Self::RemovedIsThere,

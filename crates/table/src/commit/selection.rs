@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow_array::Array;
 use arrow_buffer::BooleanBuffer;
 use icefield_format::expr::{
-    BoundExpr, Expr, Expression, FieldSummary, InclusiveMetrics, Residuals, StrictMetrics, SummaryEvaluator,
-    project_inclusive, project_strict,
+    BoundExpr, Expr, Expression, FieldSummary, FileStatistics, InclusiveMetrics, Residuals, StrictMetrics,
+    SummaryEvaluator, project_inclusive, project_strict,
 };
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::{Entries, Metrics};
@@ -15,7 +15,8 @@ use icefield_format::metadata::TableMetadata;
 
 use super::specs::{Spec, Specs};
 use crate::error::{Error, Result};
-use crate::plan::prune::{statistics, summary};
+use crate::plan::of_key::{OfKey, might_match, statistics};
+use crate::plan::prune::summary;
 
 /// A filter of rows, prepared for the files of every spec of a table.
 #[derive(Debug)]
@@ -45,6 +46,16 @@ pub enum RowMatch {
     Some,
     /// Every row matches.
     All,
+}
+
+impl RowMatch {
+    fn of(inclusive: &InclusiveMetrics, strict: &StrictMetrics, file: &impl FileStatistics) -> Self {
+        match () {
+            () if !inclusive.might_match(file) => Self::None,
+            () if strict.must_match(file) => Self::All,
+            () => Self::Some,
+        }
+    }
 }
 
 impl Selection {
@@ -96,7 +107,7 @@ impl Selection {
         let of_spec = self.of(spec)?;
         let of_metrics = match &self.filter {
             Expression::False => BooleanBuffer::new_unset(entries.len()),
-            _ => self.inclusive.evaluate(&statistics(entries, &self.fields)?)?,
+            _ => might_match(&self.inclusive, &self.fields, entries)?,
         };
         if of_spec.projection == Expression::True {
             return Ok(of_metrics);
@@ -118,10 +129,9 @@ impl Selection {
             let evaluators = place.and_then(|place| residuals.get(*place as usize));
             let (inclusive, strict) = evaluators.ok_or_else(|| Error::Internal("an entry without residual".into()))?;
             let file = statistics.file(row);
-            Ok(match () {
-                () if !inclusive.might_match(&file) => RowMatch::None,
-                () if strict.must_match(&file) => RowMatch::All,
-                () => RowMatch::Some,
+            Ok(match OfKey::of(entries, row, &self.fields, file) {
+                None => RowMatch::of(inclusive, strict, &statistics.file(row)),
+                Some(of_key) => RowMatch::of(inclusive, strict, &of_key),
             })
         };
         (0..entries.len()).map(matching).collect()

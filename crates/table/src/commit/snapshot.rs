@@ -16,6 +16,7 @@ use super::Change;
 use super::idempotency::{IDEMPOTENCY_KEY, made_anywhere, made_by_key};
 use super::manifests::Manifests;
 use super::output::compression;
+use super::rule::{self, Rule};
 use super::summary::SummaryBuilder;
 use crate::clock::now_ms;
 use crate::error::{Error, Result};
@@ -31,6 +32,11 @@ pub(crate) const WAP_ID: &str = "wap.id";
 pub trait Content {
     /// The operation, as the summary names it.
     fn operation(&self) -> Operation;
+
+    /// The snapshot that the operation was planned in, where that matters: what came after it is checked.
+    fn start(&self) -> Option<i64> {
+        None
+    }
 
     /// Checks that the operation may be made on top of `parent`, which others may have committed since it was planned.
     ///
@@ -105,13 +111,40 @@ pub struct SnapshotProducer<C> {
     used: Vec<String>,
     /// The snapshot that an earlier run of the change has made.
     before: Option<i64>,
+    /// The manifests of the snapshot that the content was planned in, at the first attempt.
+    start: Option<SnapshotManifests>,
 }
 
 impl<C: Content> SnapshotProducer<C> {
     /// A snapshot with this content.
     pub fn new(storage: Storage, content: C, options: SnapshotOptions) -> Self {
         let manifests = Manifests::new(storage.clone(), new_snapshot_id());
-        Self { storage, content, options, manifests, attempts: 0, has_id: false, used: Vec::new(), before: None }
+        Self {
+            storage,
+            content,
+            options,
+            manifests,
+            attempts: 0,
+            has_id: false,
+            used: Vec::new(),
+            before: None,
+            start: None,
+        }
+    }
+
+    /// Refuses a start that is an earlier snapshot of the same transaction and was made anew, since another commit was first:
+    /// the rows that were found in it may have become others, and checks look at later snapshots only.
+    fn check_start(&mut self, base: &TableMetadata) -> Result<()> {
+        let Some(found) = self.content.start().and_then(|id| base.snapshot(id)) else { return Ok(()) };
+        let known = self.start.get_or_insert_with(|| found.manifests.clone());
+        if *known == found.manifests || !rule::holds(Rule::StartMadeAnew) {
+            return Ok(());
+        }
+        Err(Error::Validation(format!(
+            "another commit came before this transaction, whose snapshot {} the changed rows were found in: run the \
+             transaction again",
+            found.snapshot_id
+        )))
     }
 
     /// The snapshot that an earlier run of the change has made ([`IDEMPOTENCY_KEY`]).
@@ -130,6 +163,7 @@ impl<C: Content> SnapshotProducer<C> {
 
     /// Returns the snapshot of this attempt, after writing its manifests and manifest list.
     fn snapshot(&mut self, base: &TableMetadata) -> Result<Snapshot> {
+        self.check_start(base)?;
         let parent = self.parent(base)?;
         self.content.validate(&self.storage, base, parent)?;
         let older = match parent {

@@ -4,14 +4,17 @@
 //! Each rule returns the files that are in the way, at most [`MOST`]. Which manifests are looked at, and in which order, is up to the caller
 //! ([`History`](super::History)).
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use arrow_array::{Array, BooleanArray};
 use icefield_format::Limits;
-use icefield_format::manifest::{DataFile, Entries, FileFormat, Status};
+use icefield_format::manifest::{DataFile, Entries, FileContent, FileFormat, Status};
+use icefield_format::spec::PartitionSpec;
 use icefield_format::types::Schema;
 
+use super::filter::{section, section_of};
+use super::rule::{self, Rule};
 use super::selection::Selection;
 use super::specs::{Partitions, Spec};
 use crate::error::{Error, Result};
@@ -36,7 +39,7 @@ pub enum Scope<'a> {
     All,
     /// Those that may have rows of a filter.
     Rows(&'a Selection),
-    /// Those of some partitions.
+    /// Those of some partitions, and equality deletes that are for files of all partitions.
     Partitions(&'a Partitions),
 }
 
@@ -58,12 +61,21 @@ impl Scope<'_> {
             Self::All => Ok(None),
             Self::Rows(rows) => Ok(Some(rows.might_match(&written.spec, &written.entries)?.iter().collect())),
             Self::Partitions(partitions) => {
-                let of_tuples = partitions.of_tuples(&written.spec, &written.entries)?;
-                let of = |tuple: &u32| of_tuples.get(*tuple as usize).copied().unwrap_or(false);
-                Ok(Some(written.entries.tuple_of.values().iter().map(of).collect()))
+                let (entries, of_all) = (&written.entries, is_for_all(&written.spec.spec));
+                let of_tuples = partitions.of_tuples(&written.spec, entries)?;
+                let is_of = |row: usize| {
+                    let of_tuple = of_tuples.get(entries.tuple_of.value(row) as usize).copied().unwrap_or(false);
+                    Ok(of_tuple || of_all && entries.content_of(row)? == FileContent::EqualityDeletes)
+                };
+                Ok(Some((0..entries.len()).map(is_of).collect::<Result<_>>()?))
             }
         }
     }
+}
+
+/// Whether equality deletes of a spec apply to data files of any spec and partition.
+pub(super) fn is_for_all(spec: &PartitionSpec) -> bool {
+    spec.is_unpartitioned() && rule::holds(Rule::DeletesEverywhere)
 }
 
 /// Data files of the scope that one of these snapshots added.
@@ -147,10 +159,52 @@ pub struct Kept<'a> {
     pub files: &'a [Written],
     /// The sequence number that all of them are taken to have: that of the snapshot which the operation started from.
     pub after: i64,
-    /// Whether equality deletes do not matter, since they apply to the files that replace these as well.
-    pub positions_only: bool,
+    /// What becomes of their rows.
+    pub fate: Fate<'a>,
     /// The table's schema.
     pub schema: &'a Arc<Schema>,
+}
+
+/// What becomes of the rows of data files that are removed.
+#[derive(Debug, Clone, Copy)]
+pub enum Fate<'a> {
+    /// Those of the scope are changed; the others do not matter.
+    Changed,
+    /// Those of the scope are changed, the others are written again as they were: they must not have been deleted either. Delete
+    /// files that the change itself removes are known to it.
+    WrittenAgain(&'a [DataFile]),
+    /// All are written again to files that keep a sequence number: what still applies to them does not matter.
+    Moved(&'a Successors),
+}
+
+/// Data files in place of others with the same rows.
+#[derive(Debug, Clone)]
+pub struct Successors {
+    /// Their data sequence number.
+    pub sequence_number: i64,
+    /// Their partition specs.
+    pub specs: BTreeSet<i32>,
+}
+
+impl Fate<'_> {
+    /// Whether a delete file counts, although it is not of the scope.
+    fn is_beside(self, deletes: &Entries, row: usize) -> bool {
+        let Self::WrittenAgain(known) = self else { return false };
+        let path = deletes.file_path.value(row);
+        let place = section_of(deletes, row);
+        rule::holds(Rule::DeletesBeside) && !known.iter().any(|file| file.file_path == path && section(file) == place)
+    }
+}
+
+impl Successors {
+    /// Whether an equality delete that applies to the data files before applies to these as well.
+    fn keep(&self, spec: &PartitionSpec, entries: &Entries, row: usize) -> bool {
+        // Rows of a partition are in files of that partition, as long as these are of the same spec.
+        let reached = spec.is_unpartitioned() || self.specs.iter().all(|id| *id == spec.spec_id);
+        let number = &entries.sequence_number;
+        let newer = number.is_valid(row) && number.value(row) > self.sequence_number;
+        reached && newer || !rule::holds(Rule::DeletesOfMoved)
+    }
 }
 
 /// Delete files of the scope that apply to one of the data files.
@@ -168,7 +222,8 @@ pub fn deletes_of_data_files(
         let written = written?;
         let mask = scope.mask(&written)?;
         let in_scope = |row: usize| mask.as_ref().is_none_or(|mask| mask.get(row) == Some(&true));
-        let wanted = |row| Ok(in_scope(row) && is_newer(&written.entries, row, kept.after)?);
+        let matters = |row| in_scope(row) || kept.fate.is_beside(&written.entries, row);
+        let wanted = |row| Ok(is_newer(&written.entries, row, kept.after)? && matters(row));
         let wanted = (0..written.entries.len()).map(wanted).collect::<Result<Vec<bool>>>()?;
         let entries = Arc::new(written.entries.filter(&BooleanArray::from(wanted))?);
         if entries.is_empty() {
@@ -182,11 +237,15 @@ pub fn deletes_of_data_files(
             let Some(links) = index.links(&data.spec.spec, &data.entries)? else { continue };
             for row in 0..data.entries.len() {
                 for place in links.of(row) {
-                    if kept.positions_only && index.files().kind(*place)? == DeleteKind::Equality {
+                    let row_of = *place as usize;
+                    if let Fate::Moved(successors) = kept.fate
+                        && index.files().kind(*place)? == DeleteKind::Equality
+                        && successors.keep(&written.spec.spec, &entries, row_of)
+                    {
                         continue;
                     }
                     let of = data.entries.file_path.value(row).to_owned();
-                    found.push(Conflict { of: Some(of), ..conflict(&entries, *place as usize) });
+                    found.push(Conflict { of: Some(of), ..conflict(&entries, row_of) });
                     if found.len() == MOST {
                         return Ok(found);
                     }

@@ -222,7 +222,9 @@ impl Content for Picked {
     fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
         let Some((partitions, from)) = &self.replaced else { return Ok(()) };
         let history = History::new("cherry-pick of replaced partitions", storage, base, parent, *from)?;
-        history.no_new_data_files(Scope::Partitions(partitions))
+        history.no_new_data_files(Scope::Partitions(partitions))?;
+        // The new rows were made of those before.
+        history.no_added_deletes(Scope::Partitions(partitions))
     }
 
     fn manifests(

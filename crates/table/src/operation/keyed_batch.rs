@@ -15,9 +15,8 @@ use arrow_array::{Array, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
-use icefield_format::manifest::list::ManifestFile;
-use icefield_format::manifest::{DataFile, ManifestContent};
-use icefield_format::metadata::{FormatVersion, Operation, Snapshot, TableMetadata};
+use icefield_format::manifest::DataFile;
+use icefield_format::metadata::{FormatVersion, TableMetadata};
 use icefield_format::spec::PartitionSpec;
 use icefield_format::types::arrow::ToArrow;
 use icefield_format::types::{Field, Schema, StructType, Type};
@@ -26,12 +25,10 @@ use super::merge::assigned::rows_of;
 use super::merge::key::{Equality, Key};
 use super::merge::keyed::{Doubles, KeyedRows};
 use super::merge::spill::Spill;
-use super::row_delta::RowDelta;
-use crate::commit::{Arranged, Content, Manifests, SnapshotOptions, SnapshotProducer, SummaryBuilder, Transaction};
+use super::row_delta::{RowDelta, live_specs};
+use crate::commit::{SnapshotOptions, SnapshotProducer, Transaction};
 use crate::error::{Error, Result};
 use crate::interrupt;
-use crate::limits::limits;
-use crate::snapshot::manifests::of_snapshot;
 use crate::storage::Storage;
 use crate::write::conform::Conform;
 use crate::write::deletes::equality::{EqualityDeleteWriter, check_columns};
@@ -185,7 +182,8 @@ impl KeyedBatch {
         let mut content = RowDelta::new().that_owns_its_files(storage.clone());
         files.into_iter().try_for_each(|file| content.add_rows(file))?;
         deletes.into_iter().try_for_each(|file| content.add_deletes(file))?;
-        transaction.stage(SnapshotProducer::new(storage.clone(), OfKeys { content, specs }, options))?;
+        content.validate_data_files_of_specs(specs);
+        transaction.stage(SnapshotProducer::new(storage.clone(), content, options))?;
         Ok(done)
     }
 
@@ -396,61 +394,6 @@ impl Writers {
         self.data.abort();
         self.deletes.into_iter().for_each(EqualityDeleteWriter::abort);
     }
-}
-
-/// A change by equality deletes of files of some specs: no other spec may have data files.
-#[derive(Debug)]
-struct OfKeys {
-    content: RowDelta,
-    specs: BTreeSet<i32>,
-}
-
-impl Content for OfKeys {
-    fn operation(&self) -> Operation {
-        self.content.operation()
-    }
-
-    fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
-        let live = live_specs(storage, base, parent)?;
-        if let Some(spec) = live.difference(&self.specs).next() {
-            return Err(Error::Validation(format!(
-                "another commit has added data files of the partition spec {spec}, which the equality deletes of this one are not \
-                 about: send the changes again"
-            )));
-        }
-        self.content.validate(storage, base, parent)
-    }
-
-    fn manifests(
-        &mut self,
-        base: &TableMetadata,
-        older: Vec<ManifestFile>,
-        manifests: &mut Manifests,
-        merge: bool,
-    ) -> Result<Arranged> {
-        self.content.manifests(base, older, manifests, merge)
-    }
-
-    fn summary(&self, base: &TableMetadata) -> Result<SummaryBuilder> {
-        self.content.summary(base)
-    }
-
-    fn files(&self) -> Vec<String> {
-        self.content.files()
-    }
-
-    fn failed(&mut self) {
-        self.content.failed();
-    }
-}
-
-/// Partition specs that have data files in a snapshot.
-fn live_specs(storage: &Storage, metadata: &TableMetadata, snapshot: Option<&Snapshot>) -> Result<BTreeSet<i32>> {
-    let Some(snapshot) = snapshot else { return Ok(BTreeSet::new()) };
-    let manifests = of_snapshot(storage, metadata, snapshot, &limits()?)?;
-    let of_data =
-        manifests.iter().filter(|manifest| manifest.content == ManifestContent::Data && manifest.has_live_files());
-    Ok(of_data.map(|manifest| manifest.partition_spec_id).collect())
 }
 
 /// A column of which any part may be missing.

@@ -211,7 +211,9 @@ impl Matches {
             found => found.map(|_| branch.to_owned()),
         };
         let at = At { reference, ..At::default() };
-        Ok(Scan { filter: filter.clone(), case_sensitive, ..Scan::new(storage.clone(), metadata.clone(), &at)? })
+        // Of a file that is written again all rows count, and all that was deleted of it.
+        let scan = Scan::new(storage.clone(), metadata.clone(), &at)?;
+        Ok(Scan { filter: filter.clone(), case_sensitive, all_deletes: true, ..scan })
     }
 
     /// The snapshot whose rows these are.

@@ -131,6 +131,10 @@ impl Content for Overwrite {
         }
     }
 
+    fn start(&self) -> Option<i64> {
+        self.from
+    }
+
     fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
         let history = History::new("overwrite", storage, base, parent, self.from)?;
         if self.added_match {
@@ -152,7 +156,8 @@ impl Content for Overwrite {
                 history.no_added_deletes(scope)?;
                 history.no_removed_data(scope)?;
             }
-            history.no_added_deletes_of(self.changes.removed(), given.unwrap_or(Scope::All), false)?;
+            let scope = given.unwrap_or(Scope::All);
+            history.no_added_deletes_of(self.changes.removed(), scope, self.changes.fate())?;
         }
         Ok(())
     }

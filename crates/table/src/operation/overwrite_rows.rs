@@ -13,7 +13,7 @@ use icefield_format::value::Value;
 use super::checked_rows::CheckedRows;
 use super::matching::Matches;
 use super::replace_partitions::ReplacePartitions;
-use super::replace_rows::{NewRows, OfRows, RowOptions, RowsReplaced, replace_widened, replace_with, start, write};
+use super::replace_rows::{NewRows, RowOptions, RowsReplaced, replace_widened, replace_with, write};
 use super::row_change::{Command, Isolation};
 use super::widened::Widened;
 use crate::commit::{SnapshotProducer, Transaction};
@@ -123,17 +123,16 @@ pub fn overwrite_partitions(
     if options.dry_run {
         return Ok(result);
     }
-    let from = start(candidates.snapshot());
     let mut content = ReplacePartitions::new().that_owns_its_files(storage.clone());
-    if let Some((id, _)) = &from {
-        content.validate_from_snapshot(*id);
+    if let Some(found) = candidates.snapshot() {
+        content.validate_from_snapshot(found.snapshot_id);
     }
     content.validate_no_conflicting_deletes();
     if isolation == Isolation::Serializable {
         content.validate_no_conflicting_data();
     }
     added.into_iter().try_for_each(|file| content.add_file(file))?;
-    table.stage(transaction, SnapshotProducer::new(storage.clone(), OfRows { content, from }, options.snapshot))?;
+    table.stage(transaction, SnapshotProducer::new(storage.clone(), content, options.snapshot))?;
     Ok(result)
 }
 

@@ -91,6 +91,10 @@ impl Content for ReplacePartitions {
         Operation::Overwrite
     }
 
+    fn start(&self) -> Option<i64> {
+        self.from
+    }
+
     fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
         let mut partitions = Partitions::default();
         self.changes.dropped().iter().for_each(|(spec_id, partition)| partitions.insert(*spec_id, partition));

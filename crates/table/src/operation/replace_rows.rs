@@ -5,8 +5,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
 use icefield_format::manifest::DataFile;
-use icefield_format::manifest::list::ManifestFile;
-use icefield_format::metadata::{FormatVersion, Operation, Snapshot, SnapshotManifests, TableMetadata};
+use icefield_format::metadata::{FormatVersion, TableMetadata};
 use icefield_format::types::Schema;
 use icefield_format::types::reserved::ROW_ID;
 use uuid::Uuid;
@@ -16,7 +15,7 @@ use super::overwrite::Overwrite;
 use super::row_change::{ChangedFiles, Command, FileCounts, Isolation, Mode, Removals};
 use super::row_delta::RowDelta;
 use super::widened::Widened;
-use crate::commit::{Arranged, Content, Manifests, SnapshotOptions, SnapshotProducer, SummaryBuilder, Transaction};
+use crate::commit::{SnapshotOptions, SnapshotProducer, Transaction};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::storage::Storage;
@@ -224,27 +223,20 @@ fn commit(
     changed: ChangedFiles,
     snapshot: SnapshotOptions,
 ) -> Result<()> {
-    let from = start(matches.snapshot());
     if changed.added_deletes.is_empty() {
-        let content = overwrite(storage, matches, isolation, &from, changed)?;
-        return table.stage(transaction, SnapshotProducer::new(storage.clone(), OfRows { content, from }, snapshot));
+        let content = overwrite(storage, matches, isolation, changed)?;
+        return table.stage(transaction, SnapshotProducer::new(storage.clone(), content, snapshot));
     }
-    let content = row_delta(storage, matches, command, isolation, &from, changed)?;
-    table.stage(transaction, SnapshotProducer::new(storage.clone(), OfRows { content, from }, snapshot))
+    let content = row_delta(storage, matches, command, isolation, changed)?;
+    table.stage(transaction, SnapshotProducer::new(storage.clone(), content, snapshot))
 }
 
-fn overwrite(
-    storage: &Storage,
-    matches: &Matches,
-    isolation: Isolation,
-    from: &Start,
-    changed: ChangedFiles,
-) -> Result<Overwrite> {
+fn overwrite(storage: &Storage, matches: &Matches, isolation: Isolation, changed: ChangedFiles) -> Result<Overwrite> {
     let mut content = Overwrite::new().that_owns_its_files(storage.clone());
     content.set_case_sensitive(matches.is_case_sensitive());
     content.conflict_detection_filter(matches.conflicts());
-    if let Some((id, _)) = from {
-        content.validate_from_snapshot(*id);
+    if let Some(found) = matches.snapshot() {
+        content.validate_from_snapshot(found.snapshot_id);
     }
     content.validate_no_conflicting_deletes();
     if isolation == Isolation::Serializable {
@@ -261,14 +253,13 @@ fn row_delta(
     matches: &Matches,
     command: Command,
     isolation: Isolation,
-    from: &Start,
     changed: ChangedFiles,
 ) -> Result<RowDelta> {
     let mut content = RowDelta::new().that_owns_its_files(storage.clone());
     content.set_case_sensitive(matches.is_case_sensitive());
     content.conflict_detection_filter(matches.conflicts());
-    if let Some((id, _)) = from {
-        content.validate_from_snapshot(*id);
+    if let Some(found) = matches.snapshot() {
+        content.validate_from_snapshot(found.snapshot_id);
     }
     // Deletes of rows that another commit has deleted as well do no harm; rows that are written again would come back.
     if command != Command::Delete || !changed.removed.is_empty() {
@@ -284,59 +275,4 @@ fn row_delta(
     changed.removed.into_iter().try_for_each(|file| content.remove_rows(file))?;
     changed.removed_deletes.into_iter().try_for_each(|file| content.remove_deletes(file))?;
     Ok(content)
-}
-
-/// The snapshot that rows were found in, and where its manifests are.
-pub(super) type Start = Option<(i64, SnapshotManifests)>;
-
-pub(super) fn start(snapshot: Option<&Arc<Snapshot>>) -> Start {
-    snapshot.map(|snapshot| (snapshot.snapshot_id, snapshot.manifests.clone()))
-}
-
-/// A change of rows that were found in a snapshot. Where that is an earlier one of the same transaction, which is made anew
-/// when another commit was first, the rows may have become others: the checks look at later snapshots only.
-#[derive(Debug)]
-pub(super) struct OfRows<C> {
-    pub(super) content: C,
-    pub(super) from: Start,
-}
-
-impl<C: Content> Content for OfRows<C> {
-    fn operation(&self) -> Operation {
-        self.content.operation()
-    }
-
-    fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
-        if let Some((id, manifests)) = &self.from
-            && base.snapshot(*id).is_some_and(|found| found.manifests != *manifests)
-        {
-            return Err(Error::Validation(format!(
-                "another commit came before this transaction, whose snapshot {id} the changed rows were found in: run the \
-                 transaction again"
-            )));
-        }
-        self.content.validate(storage, base, parent)
-    }
-
-    fn manifests(
-        &mut self,
-        base: &TableMetadata,
-        older: Vec<ManifestFile>,
-        manifests: &mut Manifests,
-        merge: bool,
-    ) -> Result<Arranged> {
-        self.content.manifests(base, older, manifests, merge)
-    }
-
-    fn summary(&self, base: &TableMetadata) -> Result<SummaryBuilder> {
-        self.content.summary(base)
-    }
-
-    fn files(&self) -> Vec<String> {
-        self.content.files()
-    }
-
-    fn failed(&mut self) {
-        self.content.failed();
-    }
 }

@@ -4,7 +4,7 @@ use icefield_format::manifest::DataFile;
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
 
-use crate::commit::validate::Scope;
+use crate::commit::validate::{Fate, Scope, Successors};
 use crate::commit::{Arranged, Content, FileChanges, History, Manifests, SummaryBuilder};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
@@ -12,7 +12,8 @@ use crate::storage::Storage;
 /// The content of a snapshot that replaces files without a change of the rows.
 ///
 /// Rows of a replaced data file must not have been deleted after the snapshot of `validate_from`. Equality deletes that were
-/// added since then still apply to the new files if these have the data sequence number of the old ones.
+/// added since then still apply to the new files if these have the data sequence number of the old ones, and their partition
+/// spec, unless the deletes are for all partitions.
 #[derive(Debug)]
 pub struct RewriteFiles {
     changes: FileChanges,
@@ -88,6 +89,10 @@ impl Content for RewriteFiles {
         Operation::Replace
     }
 
+    fn start(&self) -> Option<i64> {
+        self.from
+    }
+
     fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
         let changes = &self.changes;
         let wrong = match () {
@@ -96,8 +101,12 @@ impl Content for RewriteFiles {
             () if changes.adds_deletes() && !changes.removes_deletes() => "delete files are added, and none is removed",
             () => {
                 let history = History::new("rewrite of files", storage, base, parent, self.from)?;
-                let positions_only = changes.sequence_number().is_some();
-                return history.no_added_deletes_of(changes.removed(), Scope::All, positions_only);
+                let successors = changes.sequence_number().map(|sequence_number| Successors {
+                    sequence_number,
+                    specs: changes.added().iter().map(|file| file.partition_spec_id).collect(),
+                });
+                let fate = successors.as_ref().map_or(Fate::Changed, Fate::Moved);
+                return history.no_added_deletes_of(changes.removed(), Scope::All, fate);
             }
         };
         Err(Error::invalid(format!("rewrite of files: {wrong}")))

@@ -1,16 +1,18 @@
 //! Changes of rows by delete files and new data files (merge-on-read; "Row-level Deletes").
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use icefield_format::expr::{Expr, Expression};
-use icefield_format::manifest::DataFile;
 use icefield_format::manifest::list::ManifestFile;
+use icefield_format::manifest::{DataFile, ManifestContent};
 use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
 
 use crate::commit::rule::{self, Rule};
 use crate::commit::validate::{Scope, removed_and_referenced};
 use crate::commit::{Arranged, Content, FileChanges, History, Manifests, SummaryBuilder};
 use crate::error::{Error, Result};
+use crate::limits::limits;
+use crate::snapshot::manifests::of_snapshot;
 use crate::storage::Storage;
 
 /// The content of a snapshot that adds data files and delete files.
@@ -26,6 +28,8 @@ pub struct RowDelta {
     referenced: HashSet<String>,
     no_new_data: bool,
     no_new_deletes: bool,
+    /// The only specs that data files may be of.
+    specs: Option<BTreeSet<i32>>,
 }
 
 impl Default for RowDelta {
@@ -37,6 +41,7 @@ impl Default for RowDelta {
             referenced: HashSet::new(),
             no_new_data: false,
             no_new_deletes: false,
+            specs: None,
         }
     }
 }
@@ -111,6 +116,11 @@ impl RowDelta {
         self.changes.require_removed_to_exist();
     }
 
+    /// The new equality deletes are for data files of these partition specs: no other may have any.
+    pub fn validate_data_files_of_specs(&mut self, specs: impl IntoIterator<Item = i32>) {
+        self.specs = Some(specs.into_iter().collect());
+    }
+
     /// No data file may have been added.
     pub fn validate_no_conflicting_data_files(&mut self) {
         self.no_new_data = true;
@@ -132,9 +142,22 @@ impl Content for RowDelta {
         }
     }
 
+    fn start(&self) -> Option<i64> {
+        self.from
+    }
+
     fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
         let history = History::new("row delta", storage, base, parent, self.from)?;
         history.check_start()?;
+        if let Some(specs) = &self.specs
+            && rule::holds(Rule::OtherSpecs)
+            && let Some(spec) = live_specs(storage, base, parent)?.difference(specs).next()
+        {
+            return Err(Error::Validation(format!(
+                "another commit has added data files of the partition spec {spec}, which this commit's equality deletes do not \
+                 cover: send the changes again"
+            )));
+        }
         let selection = match &self.conflicts {
             Expression::True => None,
             filter => history.selection_of_conflicts(filter, self.changes.is_case_sensitive())?,
@@ -147,7 +170,7 @@ impl Content for RowDelta {
             history.no_added_data(scope)?;
         }
         if self.no_new_deletes {
-            history.no_added_deletes_of(self.changes.removed(), scope, false)?;
+            history.no_added_deletes_of(self.changes.removed(), scope, self.changes.fate())?;
             history.no_added_deletes(scope)?;
         }
         if let Some(path) = removed_and_referenced(self.changes.removed(), &self.referenced)
@@ -181,4 +204,17 @@ impl Content for RowDelta {
     fn failed(&mut self) {
         self.changes.failed();
     }
+}
+
+/// Partition specs that have data files in a snapshot.
+pub(super) fn live_specs(
+    storage: &Storage,
+    metadata: &TableMetadata,
+    snapshot: Option<&Snapshot>,
+) -> Result<BTreeSet<i32>> {
+    let Some(snapshot) = snapshot else { return Ok(BTreeSet::new()) };
+    let manifests = of_snapshot(storage, metadata, snapshot, &limits()?)?;
+    let of_data =
+        manifests.iter().filter(|manifest| manifest.content == ManifestContent::Data && manifest.has_live_files());
+    Ok(of_data.map(|manifest| manifest.partition_spec_id).collect())
 }

@@ -25,6 +25,7 @@ pub mod incremental;
 pub mod links;
 pub mod metadata_columns;
 pub mod micro_batch;
+pub(crate) mod of_key;
 mod overlap;
 pub mod part;
 pub mod partition_union;
@@ -80,6 +81,8 @@ pub struct Scan {
     pub limits: Limits,
     /// Whether the [cache](crate::snapshot::cache) of this process may be used.
     pub cached: bool,
+    /// Whether deletes that delete no matching row count as well: other rows of the files are written again.
+    pub all_deletes: bool,
     /// Only what some snapshots changed; see [`incremental`].
     pub changes: Option<Arc<changes::Changes>>,
     /// Of the files that are appended only those of a [`micro_batch`], from an offset up to another.
@@ -119,6 +122,7 @@ impl Scan {
             cached: true,
             changes: None,
             batch: None,
+            all_deletes: false,
         })
     }
 

@@ -3,18 +3,17 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray};
+use arrow_array::{Array, BooleanArray};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::Fields;
 use bytes::Bytes;
 use icefield_format::Limits;
 use icefield_format::expr::{
-    BoundExpr, Expression, FieldSummary, InclusiveMetrics, Residuals, StatisticsColumns, SummaryEvaluator,
-    project_inclusive,
+    BoundExpr, Expression, FieldSummary, InclusiveMetrics, Residuals, SummaryEvaluator, project_inclusive,
 };
 use icefield_format::manifest::entries::{self, Entries, ReadOptions};
 use icefield_format::manifest::list::ManifestFile;
-use icefield_format::manifest::{FieldIds, Metrics, partition_fields};
+use icefield_format::manifest::{FieldIds, ManifestContent, Metrics, partition_fields};
 use icefield_format::metadata::{Snapshot, TableMetadata};
 use icefield_format::spec::PartitionSpec;
 use icefield_format::transform::Transform;
@@ -24,11 +23,11 @@ use icefield_format::value::Value;
 
 use super::changes::Changes;
 use super::deletes::DeleteIndex;
-use super::field_metrics::FieldMetrics;
 use super::links::DeleteLinks;
 use super::metadata_columns::{
     FileFacts, PartitionFieldIds, names_metadata_columns, of_partition, without_metadata_columns,
 };
+use super::of_key::might_match;
 use super::partition_union::stored_union;
 use super::pipeline::Work;
 use super::report::FileCounts;
@@ -55,6 +54,8 @@ pub struct Pruner {
     specs: HashMap<i32, Prepared>,
     /// Whether only files that snapshots added are asked for.
     is_incremental: bool,
+    /// Whether deletes count that delete no matching row.
+    all_deletes: bool,
 }
 
 /// The filter as one partition spec sees it.
@@ -146,6 +147,7 @@ impl Pruner {
             filter,
             specs,
             is_incremental: scan.changes.is_some(),
+            all_deletes: scan.all_deletes,
         })
     }
 
@@ -196,6 +198,11 @@ impl Pruner {
     /// Whether a manifest may have matching files, as far as its summaries tell.
     pub fn might_match(&self, manifest: &ManifestFile) -> Result<bool> {
         let prepared = self.prepared(manifest)?;
+        // Equality deletes of an unpartitioned spec are for files of all partitions: the filter may ask for a partition.
+        let is_for_all = manifest.content == ManifestContent::Deletes && prepared.spec.is_unpartitioned();
+        if is_for_all && prepared.projection == Expression::True {
+            return Ok(true);
+        }
         let summaries: Option<Vec<FieldSummary<'_>>> =
             manifest.partitions.as_ref().map(|partitions| partitions.iter().map(summary).collect());
         Ok(prepared.summaries.might_match(summaries.as_deref()))
@@ -248,8 +255,8 @@ impl Pruner {
         Ok(Fetched::Bytes(bytes, Box::new(decoding)))
     }
 
-    /// The live entries that may match, without those that the filter excludes.
-    fn entries(&self, manifest: &ManifestFile, fetched: Fetched) -> Result<(Arc<Entries>, FileCounts)> {
+    /// The live entries that may match, without those that the filter excludes; `all`: no matter what metrics say.
+    fn entries(&self, manifest: &ManifestFile, fetched: Fetched, all: bool) -> Result<(Arc<Entries>, FileCounts)> {
         let prepared = self.prepared(manifest)?;
         let mut counts = FileCounts::default();
         let entries = match fetched {
@@ -263,7 +270,7 @@ impl Pruner {
             }
         };
         let live = entries.tally.live();
-        let kept = self.matching(prepared, entries)?;
+        let kept = self.matching(prepared, entries, all)?;
         counts.skipped = live.saturating_sub(kept.len());
         Ok((kept, counts))
     }
@@ -295,7 +302,7 @@ impl Pruner {
     }
 
     /// Drops entries by partition, then by metrics.
-    fn matching(&self, prepared: &Prepared, entries: Arc<Entries>) -> Result<Arc<Entries>> {
+    fn matching(&self, prepared: &Prepared, entries: Arc<Entries>, all: bool) -> Result<Arc<Entries>> {
         let entries = match partition_mask(prepared, &entries)? {
             Some(mask) => Arc::new(entries.filter(&BooleanArray::new(mask, None))?),
             None => entries,
@@ -304,9 +311,9 @@ impl Pruner {
             Expression::True => Ok(entries),
             // A filter that matches nothing has no fields left to ask for.
             Expression::False => Ok(Arc::new(entries.filter(&BooleanArray::from(vec![false; entries.len()]))?)),
-            _ if self.filtered.is_empty() || entries.is_empty() => Ok(entries),
+            _ if all || self.filtered.is_empty() || entries.is_empty() => Ok(entries),
             _ => {
-                let mask = self.metrics.evaluate(&statistics(&entries, &self.filtered)?)?;
+                let mask = might_match(&self.metrics, &self.filtered, &entries)?;
                 match mask.count_set_bits() == mask.len() {
                     true => Ok(entries),
                     false => Ok(Arc::new(entries.filter(&BooleanArray::new(mask, None))?)),
@@ -403,7 +410,7 @@ impl Work for DataWork {
     fn run(&self, item: &DataItem, fetched: Fetched) -> Result<(PlannedManifest, FileCounts)> {
         let manifest = &item.manifest;
         let prepared = self.pruner.prepared(manifest)?;
-        let (mut entries, mut counts) = self.pruner.entries(manifest, fetched)?;
+        let (mut entries, mut counts) = self.pruner.entries(manifest, fetched, false)?;
         if let Some(changes) = &self.changes {
             entries = changes.added(entries)?;
         }
@@ -472,7 +479,7 @@ impl Work for DeleteWork {
     /// The live delete files of a manifest that may delete matching rows.
     fn run(&self, item: &DeleteItem, fetched: Fetched) -> Result<Self::Done> {
         let prepared = self.0.prepared(&item.manifest)?;
-        let (entries, mut counts) = self.0.entries(&item.manifest, fetched)?;
+        let (entries, mut counts) = self.0.entries(&item.manifest, fetched, self.0.all_deletes)?;
         counts.kept = entries.len();
         Ok((prepared.spec.clone(), entries, counts))
     }
@@ -511,19 +518,6 @@ pub(crate) fn summary(field: &icefield_format::manifest::FieldSummary) -> FieldS
         lower: field.lower_bound.as_deref(),
         upper: field.upper_bound.as_deref(),
     }
-}
-
-/// The metrics of some fields, as the evaluators take them.
-pub(crate) fn statistics(entries: &Entries, ids: &BTreeSet<i32>) -> Result<StatisticsColumns> {
-    let mut columns = StatisticsColumns::new(&entries.record_count);
-    for &id in ids {
-        let FieldMetrics { values, nulls, nans, bounds } = FieldMetrics::new(entries, id);
-        columns = columns.with_counts(id, values, nulls, nans)?;
-        let array = |bounds: Option<BinaryArray>| bounds.map(|bounds| Arc::new(bounds) as ArrayRef);
-        let (lower, upper) = (array(bounds.lower), array(bounds.upper));
-        columns = columns.with_bounds(id, lower.as_ref(), upper.as_ref())?;
-    }
-    Ok(columns)
 }
 
 /// The partition type of a spec: sources are looked up in the scan's schema, and those that were dropped since in the

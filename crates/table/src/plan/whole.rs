@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use icefield_format::expr::{Expression, StrictMetrics};
 
+use super::of_key::statistics;
 use super::planned::PlannedManifest;
-use super::prune::statistics;
 use crate::error::{Error, Result};
 
 impl PlannedManifest {

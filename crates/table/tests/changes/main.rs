@@ -6,6 +6,7 @@
 mod attempts;
 mod conflicts;
 mod manifests;
+mod rewrites;
 mod rules;
 mod vectors;
 mod world;

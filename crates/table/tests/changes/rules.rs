@@ -1,6 +1,6 @@
 //! The rules of conflicts over entries alone, without storage or catalog.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use icefield_format::avro::Compression;
@@ -10,7 +10,7 @@ use icefield_format::manifest::{DataFile, FileContent, ManifestContent, Manifest
 use icefield_format::metadata::{MetadataBuilder, TableDefinition, TableMetadata};
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::value::Value;
-use icefield_table::commit::validate::{self, Conflict, Kept, MOST, Scope, Written};
+use icefield_table::commit::validate::{self, Conflict, Fate, Kept, MOST, Scope, Successors, Written};
 use icefield_table::commit::{Partitions, Selection, Specs};
 
 use crate::world::{equality, file, filter, positions, schema, vector};
@@ -126,16 +126,22 @@ fn deletes_are_conflicts_where_they_are_newer_and_apply() {
     let newer = validate::added_delete_files([Ok(manifest.clone())], 5, Scope::All).unwrap();
     assert_eq!(paths(newer), ["equality", "positions", "other partition"]);
     let metadata = metadata();
-    let kept = |positions_only| {
+    let kept = |successors: Option<Successors>| {
+        let fate = successors.as_ref().map_or(Fate::Changed, Fate::Moved);
         let files = [written(&[(Status::Existing, 1, 5, file("data", Some("x"), (0, 9)))])];
-        let kept = Kept { files: &files, after: 5, positions_only, schema: metadata.current_schema() };
+        let kept = Kept { files: &files, after: 5, fate, schema: metadata.current_schema() };
         let found = validate::deletes_of_data_files([Ok(manifest.clone())], Scope::All, &kept, &Default::default());
         let found = found.unwrap();
         assert!(found.iter().all(|conflict| conflict.of.as_deref() == Some("data")));
         paths(found)
     };
-    assert_eq!(kept(false), ["equality", "positions"]);
-    assert_eq!(kept(true), ["positions"]);
+    assert_eq!(kept(None), ["equality", "positions"]);
+    // Files in their place keep a sequence number: equality deletes go on to apply where that is smaller than theirs, and the
+    // spec is the same.
+    let successors = |sequence_number, spec| Some(Successors { sequence_number, specs: BTreeSet::from([spec]) });
+    assert_eq!(kept(successors(5, 0)), ["positions"]);
+    assert_eq!(kept(successors(6, 0)), ["equality", "positions"]);
+    assert_eq!(kept(successors(5, 1)), ["equality", "positions"]);
 }
 
 #[test]

@@ -1,0 +1,82 @@
+//! What became of a commit whose answer was lost (`commit.status-check.*`): it is looked for in the table.
+
+use std::time::Duration;
+
+use icefield_format::metadata::properties::{
+    COMMIT_NUM_STATUS_CHECKS, COMMIT_STATUS_CHECKS_MAX_WAIT_MS, COMMIT_STATUS_CHECKS_MIN_WAIT_MS, Property,
+};
+use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, Snapshot, TableMetadata};
+
+use super::{Catalog, Committed, require_same_table};
+use crate::error::{Error, Result};
+use crate::interrupt;
+
+/// A commit that is looked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sought<'a> {
+    /// The metadata file that it has written, where the catalog does not write it.
+    pub(super) location: Option<&'a str>,
+    /// What it changes.
+    pub(super) updates: &'a [MetadataUpdate],
+}
+
+impl Sought<'_> {
+    /// The last snapshot that it adds.
+    fn snapshot(&self) -> Option<&Snapshot> {
+        self.updates.iter().rev().find_map(|update| match update {
+            MetadataUpdate::AddSnapshot { snapshot } => Some(&**snapshot),
+            _ => None,
+        })
+    }
+
+    /// Whether a table has it.
+    fn is_in(&self, now: &Committed) -> bool {
+        let in_log = |own: &str| now.metadata.metadata_log().iter().any(|entry| entry.metadata_file == own);
+        if self.location.is_some_and(|own| now.location == own || in_log(own)) {
+            return true;
+        }
+        match self.snapshot() {
+            Some(own) => now.metadata.snapshot(own.snapshot_id).is_some(),
+            // Without a snapshot or a file of its own nothing says who made a change; that it is made does as well.
+            None => self.location.is_none() && !self.updates.is_empty() && self.is_made(&now.metadata),
+        }
+    }
+
+    /// Whether the updates would change nothing.
+    fn is_made(&self, now: &TableMetadata) -> bool {
+        let builder = MetadataBuilder::from_base(now, now.last_updated_ms()).apply_all(self.updates.iter().cloned());
+        builder.and_then(MetadataBuilder::build).is_ok_and(|made| made == *now)
+    }
+
+    /// Whether the table has it as it was made by the last attempt, and not by one before that.
+    pub(super) fn is_last_attempt(&self, now: &TableMetadata) -> bool {
+        let Some(own) = self.snapshot() else { return true };
+        now.snapshot(own.snapshot_id).is_some_and(|found| found.manifests == own.manifests)
+    }
+}
+
+/// The table as it is now, if it has the commit; none where that was not found: it may still be on its way. `base` is the table
+/// that the commit was made of.
+///
+/// # Errors
+/// [`Error::Interrupted`] if the caller ends the checks.
+pub(super) fn look_for(catalog: &dyn Catalog, base: &Committed, sought: Sought<'_>) -> Result<Option<Committed>> {
+    // An error of a property would hide that the outcome is unknown.
+    let properties = base.metadata.properties();
+    let number = |property: &Property<i64>| property.read(properties).unwrap_or(property.default).max(0);
+    let mut wait_ms = number(&COMMIT_STATUS_CHECKS_MIN_WAIT_MS).cast_unsigned();
+    for check in 0..=number(&COMMIT_NUM_STATUS_CHECKS) {
+        if check > 0 {
+            interrupt::sleep(Duration::from_millis(wait_ms))?;
+            wait_ms = wait_ms.saturating_mul(2).min(number(&COMMIT_STATUS_CHECKS_MAX_WAIT_MS).cast_unsigned());
+        }
+        let now = match catalog.load(Some(base)) {
+            Ok(now) => now,
+            Err(interrupted @ Error::Interrupted(_)) => return Err(interrupted),
+            Err(_) => continue,
+        };
+        let is_same = require_same_table(base.metadata.table_uuid(), &now.metadata, &now.location).is_ok();
+        return Ok(Some(now).filter(|now| is_same && sought.is_in(now)));
+    }
+    Ok(None)
+}
