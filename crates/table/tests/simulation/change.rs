@@ -19,16 +19,18 @@ pub enum Change {
     Delete(BTreeSet<i64>, Mode, Isolation),
     /// Writes the rows of keys anew.
     Update(BTreeSet<i64>, Mode, Isolation),
-    /// Deletes the rows of keys, whatever they are by then, and adds one for each.
-    Upsert(BTreeSet<i64>),
+    /// Deletes the rows of keys, whatever they are by then.
+    Erase(BTreeSet<i64>, Equality),
+    /// Likewise, and adds a row for each.
+    Upsert(BTreeSet<i64>, Equality),
     /// Removes the files of a partition, by filter.
     Drop(i32),
     /// Writes all rows of a partition anew, made of those that were read, in place of whatever is there.
     Rebuild(i32, By),
     /// Replaces a partition by a row.
     Replace(i64),
-    /// Puts the rows of one partition into one file.
-    Compact(i32),
+    /// Puts the rows of one partition into new files.
+    Compact(i32, Numbers),
     /// Puts the position deletes of a data file into one file.
     CompactDeletes,
     /// Writes the manifests anew.
@@ -41,10 +43,32 @@ pub enum Change {
     Forward,
     /// Appends in a snapshot that is in no branch.
     Stage(BTreeSet<i64>),
+    /// Writes all rows of a partition anew in such a snapshot.
+    StageRebuild(i32),
+    /// Several changes in one commit.
+    Several(Vec<Change>),
     /// Picks the newest of these into the main branch.
     Pick,
     /// Deletes the rows of keys by delete files, and gets something wrong: the commit refuses it, or it does no harm.
     Careless(BTreeSet<i64>, Slip),
+}
+
+/// How keys are deleted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Equality {
+    /// Whether manifests have the bounds of the keys.
+    pub bounds: bool,
+    /// Whether the deletes are for all partitions, and not for those of the keys.
+    pub everywhere: bool,
+}
+
+/// The data sequence number of compacted files.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Numbers {
+    /// That of the table as it was read.
+    OfRead,
+    /// That of the commit.
+    New,
 }
 
 /// What a careless writer gets wrong.
@@ -85,17 +109,17 @@ impl Change {
         };
         match self {
             Self::Append(keys) | Self::Stage(keys) => rows.extend(keys.iter().map(|key| (*key, number))),
-            Self::Careless(keys, _) => rows.retain(|(key, _)| !keys.contains(key)),
+            Self::Careless(keys, _) | Self::Erase(keys, _) => rows.retain(|(key, _)| !keys.contains(key)),
             Self::Delete(keys, _, isolation) => rows.retain(|row| !touches(keys, isolation, row)),
             Self::Update(keys, _, isolation) => {
                 rows.iter_mut().filter(|row| touches(keys, isolation, row)).for_each(|row| row.1 = number);
             }
-            Self::Upsert(keys) => {
+            Self::Upsert(keys, _) => {
                 rows.retain(|(key, _)| !keys.contains(key));
                 rows.extend(keys.iter().map(|key| (*key, number)));
             }
             Self::Drop(partition) => rows.retain(|(key, _)| partition_of(*key) != *partition),
-            Self::Rebuild(partition, _) => {
+            Self::Rebuild(partition, _) | Self::StageRebuild(partition) => {
                 let own = |row: &&mut Row| partition_of(row.0) == *partition;
                 rows.iter_mut().filter(own).for_each(|row| row.1 = number);
             }
@@ -103,7 +127,8 @@ impl Change {
                 rows.retain(|(other, _)| partition_of(*other) != partition_of(*key));
                 rows.push((*key, number));
             }
-            Self::Compact(_)
+            Self::Several(_) => panic!("each is applied by itself"),
+            Self::Compact(..)
             | Self::CompactDeletes
             | Self::Manifests
             | Self::Expire(_)
@@ -121,6 +146,11 @@ impl Change {
 
     /// Whether it can be made on a branch other than the main one.
     pub fn is_of_any_branch(&self) -> bool {
-        self.is_snapshot() && !matches!(self, Self::Stage(_))
+        self.is_snapshot() && !self.is_staged()
+    }
+
+    /// Whether its snapshot is in no branch.
+    pub fn is_staged(&self) -> bool {
+        matches!(self, Self::Stage(_) | Self::StageRebuild(_))
     }
 }

@@ -90,8 +90,12 @@ fn check_told(schedule: &Schedule) -> Checked {
     now.snapshots.values().for_each(|snapshot| *times.entry(snapshot.number).or_default() += 1);
     for (number, made) in made.iter().enumerate().filter(|(number, _)| !picked(*number)) {
         let Some(made) = made else { continue };
-        let staged = matches!(made.change, crate::change::Change::Stage(_));
-        match (made.ended, times.get(&number).copied().unwrap_or(0)) {
+        let (staged, parts) = (made.change.is_staged(), made.parts.len().max(1));
+        let snapshots = times.get(&number).copied().unwrap_or(0);
+        if snapshots % parts != 0 {
+            return Err(format!("{number} has {snapshots} snapshots, and {parts} parts"));
+        }
+        match (made.ended, snapshots / parts) {
             (Some(Ended::Landed), 1) | (Some(Ended::Failed) | None, 0) | (Some(Ended::Unknown), 0 | 1) => {}
             // Once where it was staged, and once where it was picked: never twice into one branch.
             (Some(Ended::Landed | Ended::Unknown), 2) if staged => {}

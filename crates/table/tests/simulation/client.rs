@@ -1,14 +1,15 @@
-//! The pointer of a table as one writer reaches it: requests are lost, late or delivered twice, and the writer may be dead.
+//! The catalog of a table as one writer reaches it: requests are lost, late or delivered twice, and the writer may be dead.
 
 use std::sync::{Arc, Mutex};
 
-use icefield_table::commit::Pointer;
+use icefield_format::metadata::{MetadataUpdate, UpdateRequirement};
+use icefield_table::commit::{Catalog, Committed, Outcome, Pointer};
 use icefield_table::storage::FaultPlan;
 use icefield_table::{Error, Result};
 
-use crate::schedule::Schedule;
+use crate::schedule::{Request, Schedule};
 
-/// What becomes of a request to swap the pointer.
+/// What becomes of a request to change the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
     Sound,
@@ -41,35 +42,67 @@ impl Client {
             false => Ok(()),
         }
     }
-}
 
-impl Pointer for Client {
-    fn load(&self) -> Result<String> {
-        self.check_alive()?;
-        self.schedule.others();
-        Ok(self.schedule.committed().location)
-    }
-
-    fn swap(&self, base: &str, new: &str) -> Result<()> {
+    /// Sends a request. The reply is the table, or none where it has refused.
+    fn send(&self, request: Request) -> Result<Option<Committed>> {
         self.check_alive()?;
         self.schedule.others();
         let message = std::mem::replace(&mut *self.message.lock().unwrap(), Message::Sound);
-        let refused = || Error::CommitFailed("the table has changed".into());
         match message {
-            Message::Sound => self.schedule.swap(base, new).then_some(()).ok_or_else(refused),
+            Message::Sound => Ok(self.schedule.serve(&request)),
             Message::ReplyLost => {
-                self.schedule.swap(base, new);
+                self.schedule.serve(&request);
                 Err(Error::Callback("the reply was lost".into()))
             }
             Message::Lost => Err(Error::Callback("the request was lost".into())),
             Message::Late => {
-                self.schedule.late.lock().unwrap().push((base.to_owned(), new.to_owned()));
+                self.schedule.late.lock().unwrap().push(request);
                 Err(Error::Callback("no reply in time".into()))
             }
             Message::Twice => {
-                self.schedule.swap(base, new);
-                self.schedule.swap(base, new).then_some(()).ok_or_else(refused)
+                self.schedule.serve(&request);
+                Ok(self.schedule.serve(&request))
             }
         }
+    }
+
+    fn loaded(&self) -> Result<Committed> {
+        self.check_alive()?;
+        self.schedule.others();
+        Ok(self.schedule.committed())
+    }
+}
+
+/// The writer writes metadata files itself.
+impl Pointer for Client {
+    fn load(&self) -> Result<String> {
+        Ok(self.loaded()?.location)
+    }
+
+    fn swap(&self, base: &str, new: &str) -> Result<()> {
+        let swapped = self.send(Request::Swap(base.to_owned(), new.to_owned()))?;
+        swapped.map(drop).ok_or_else(|| Error::CommitFailed("the table has changed".into()))
+    }
+}
+
+/// The catalog is a service, which takes requirements and updates.
+pub struct Service(pub Client);
+
+impl Catalog for Service {
+    fn load(&self, _known: Option<&Committed>) -> Result<Committed> {
+        self.0.loaded()
+    }
+
+    fn commit(
+        &self,
+        _base: &Committed,
+        requirements: &[UpdateRequirement],
+        updates: &[MetadataUpdate],
+    ) -> Result<Outcome> {
+        Ok(match self.0.send(Request::Updates(requirements.to_vec(), updates.to_vec())) {
+            Ok(Some(committed)) => Outcome::Committed(committed),
+            Ok(None) => Outcome::Lost("the table has changed".to_owned()),
+            Err(error) => Outcome::Unknown { message: error.to_string(), location: None, cause: None },
+        })
     }
 }

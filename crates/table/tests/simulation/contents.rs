@@ -45,7 +45,8 @@ pub struct Named {
 /// Snapshots and manifests that were read: none of them ever changes, and whoever asks sees to it that they are there.
 #[derive(Debug, Default)]
 pub struct Manifests {
-    snapshots: Mutex<BTreeMap<i64, Arc<Named>>>,
+    /// By manifest list.
+    snapshots: Mutex<BTreeMap<String, Arc<Named>>>,
     manifests: Mutex<BTreeMap<String, Arc<Listed>>>,
 }
 
@@ -98,7 +99,9 @@ impl Manifests {
         snapshot: Option<&Arc<Snapshot>>,
     ) -> Result<Arc<Named>, String> {
         let Some(snapshot) = snapshot else { return Ok(Arc::default()) };
-        if let Some(known) = self.snapshots.lock().unwrap().get(&snapshot.snapshot_id) {
+        // One of a transaction that has not been committed may be made anew, with the same id.
+        let key = snapshot.manifest_list().unwrap().to_owned();
+        if let Some(known) = self.snapshots.lock().unwrap().get(&key) {
             return Ok(known.clone());
         }
         let mut named = Named::default();
@@ -114,7 +117,7 @@ impl Manifests {
             named.metadata.push(manifest.manifest_path);
         }
         let named = Arc::new(named);
-        self.snapshots.lock().unwrap().insert(snapshot.snapshot_id, named.clone());
+        self.snapshots.lock().unwrap().insert(key, named.clone());
         Ok(named)
     }
 }
@@ -128,7 +131,11 @@ impl Live {
                 Content::Positions(path, positions) => {
                     *of >= number && *path == file.file_path && positions.contains(&position)
                 }
-                Content::Keys(keys) => *of > number && delete.partition == file.partition && keys.contains(&key),
+                Content::Keys(keys) => {
+                    let own =
+                        (delete.partition_spec_id, &delete.partition) == (file.partition_spec_id, &file.partition);
+                    *of > number && (own || delete.partition_spec_id == WHOLE) && keys.contains(&key)
+                }
                 Content::Rows(_) => panic!("{}: rows in a delete file", delete.file_path),
             })
         };
@@ -154,22 +161,34 @@ impl Live {
     }
 }
 
-/// What a manifest says of a data file with these rows, all of one partition.
-pub fn data_file(path: String, rows: &[Row]) -> DataFile {
+/// The partition spec of files of whatever partition; that of files of one partition is 0.
+pub const WHOLE: i32 = 1;
+
+/// The partition of a key in a spec.
+fn tuple_of(key: i64, spec: i32) -> Vec<Option<Value>> {
+    if spec == WHOLE { Vec::new() } else { vec![Some(Value::Int(partition_of(key)))] }
+}
+
+/// What a manifest says of a data file with these rows, all of one partition of the spec.
+pub fn data_file(path: String, rows: &[Row], spec: i32) -> DataFile {
     let keys = || rows.iter().map(|(key, _)| *key);
-    let bound = |key: Option<i64>| Some(vec![(1, key.unwrap().to_le_bytes().to_vec())]);
+    let partitions = || keys().map(partition_of);
+    let bound = |key: Option<i64>, partition: Option<i32>| {
+        Some(vec![(1, key.unwrap().to_le_bytes().to_vec()), (2, partition.unwrap().to_le_bytes().to_vec())])
+    };
     let count = rows.len() as i64;
     DataFile {
         content: FileContent::Data,
         file_path: path,
         file_format: "PARQUET".to_owned(),
-        partition: vec![Some(Value::Int(partition_of(rows[0].0)))],
+        partition_spec_id: spec,
+        partition: tuple_of(rows[0].0, spec),
         record_count: count,
         file_size_in_bytes: 100,
-        value_counts: Some(vec![(1, count)]),
-        null_value_counts: Some(vec![(1, 0)]),
-        lower_bounds: bound(keys().min()),
-        upper_bounds: bound(keys().max()),
+        value_counts: Some(vec![(1, count), (2, count)]),
+        null_value_counts: Some(vec![(1, 0), (2, 0)]),
+        lower_bounds: bound(keys().min(), partitions().min()),
+        upper_bounds: bound(keys().max(), partitions().max()),
         ..DataFile::default()
     }
 }
@@ -181,6 +200,7 @@ pub fn position_deletes(path: String, of: &DataFile, count: usize, version: u8) 
         content: FileContent::PositionDeletes,
         file_path: path,
         file_format: if vector { "PUFFIN" } else { "PARQUET" }.to_owned(),
+        partition_spec_id: of.partition_spec_id,
         partition: of.partition.clone(),
         record_count: count as i64,
         file_size_in_bytes: 50,
@@ -191,16 +211,23 @@ pub fn position_deletes(path: String, of: &DataFile, count: usize, version: u8) 
     }
 }
 
-/// What a manifest says of keys that are deleted in a partition.
-pub fn equality_deletes(path: String, partition: i32, count: usize) -> DataFile {
+/// What a manifest says of keys that are deleted, all of one partition of the spec.
+pub fn equality_deletes(path: String, keys: &BTreeSet<i64>, spec: i32, bounds: bool) -> DataFile {
+    let count = keys.len() as i64;
+    let bound = |key: Option<&i64>| bounds.then(|| vec![(1, key.unwrap().to_le_bytes().to_vec())]);
     DataFile {
         content: FileContent::EqualityDeletes,
         file_path: path,
         file_format: "PARQUET".to_owned(),
-        partition: vec![Some(Value::Int(partition))],
-        record_count: count as i64,
+        partition_spec_id: spec,
+        partition: tuple_of(*keys.first().unwrap(), spec),
+        record_count: count,
         file_size_in_bytes: 50,
         equality_ids: Some(vec![1]),
+        value_counts: bounds.then(|| vec![(1, count)]),
+        null_value_counts: bounds.then(|| vec![(1, 0)]),
+        lower_bounds: bound(keys.first()),
+        upper_bounds: bound(keys.last()),
         ..DataFile::default()
     }
 }

@@ -11,8 +11,10 @@ mod change;
 mod check;
 mod client;
 mod contents;
+mod draw;
 mod operations;
 mod schedule;
+mod served;
 
 use std::hash::{BuildHasher, RandomState};
 #[cfg(debug_assertions)]

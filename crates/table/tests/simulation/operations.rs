@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use icefield_format::expr::Expr;
 use icefield_format::manifest::{DataFile, Entries};
-use icefield_table::commit::{Spec, keys_of_columns};
+use icefield_table::commit::{Spec, Specs, keys_of_columns};
 use icefield_table::operation::append::Append;
 use icefield_table::operation::delete::Delete;
 use icefield_table::operation::overwrite::Overwrite;
@@ -14,8 +14,8 @@ use icefield_table::operation::rewrite_manifests::RewriteManifests;
 use icefield_table::operation::row_delta::RowDelta;
 use icefield_table::storage::{Existing, Storage};
 
-use crate::change::{By, Change, Isolation, Mode, Row, Slip, partition_of};
-use crate::contents::{Content, Contents, Live, data_file, equality_deletes, position_deletes};
+use crate::change::{By, Change, Equality, Isolation, Mode, Numbers, Row, Slip, partition_of};
+use crate::contents::{Content, Contents, Live, WHOLE, data_file, equality_deletes, position_deletes};
 
 /// A change as it is committed.
 pub enum Planned {
@@ -46,7 +46,10 @@ pub struct Planner<'a> {
     /// The storage by which the writer deletes the files of a failed change, as long as it lives.
     pub owner: &'a Storage,
     pub root: &'a str,
-    pub made: usize,
+    /// The partition spec of new files.
+    pub spec: i32,
+    /// How many files the change has made, in all of its parts.
+    pub made: &'a mut usize,
 }
 
 impl Planner<'_> {
@@ -72,33 +75,37 @@ impl Planner<'_> {
             Change::Update(keys, Mode::CopyOnWrite, isolation) => {
                 self.copy_on_write(keys, true, *isolation).map(Planned::Overwrite)
             }
-            Change::Upsert(keys) => Some(Planned::Delta(self.upsert(keys))),
+            Change::Erase(keys, how) => Some(Planned::Delta(self.by_key(keys, *how, false))),
+            Change::Upsert(keys, how) => Some(Planned::Delta(self.by_key(keys, *how, true))),
             Change::Drop(partition) => {
                 let mut delete = Delete::new();
                 delete.delete_by_filter(of_partition(*partition));
                 Some(Planned::Drop(delete))
             }
             Change::Rebuild(partition, by) => self.rebuild(*partition, *by),
+            Change::StageRebuild(partition) => self.rebuild(*partition, By::Partition),
             Change::Replace(key) => {
                 let file = self.file(vec![(*key, self.number)]);
                 Some(Planned::Replace(self.replace(file)))
             }
-            Change::Compact(partition) => self.compact(*partition).map(Planned::Rewrite),
+            Change::Compact(partition, numbers) => self.compact(*partition, *numbers).map(Planned::Rewrite),
             Change::CompactDeletes => self.compact_deletes().map(Planned::Rewrite),
             Change::Manifests => {
                 let by = ["partition".to_owned()];
-                let clustering = Box::new(move |_: &Spec, entries: &Entries| keys_of_columns(entries, &by));
+                let clustering =
+                    move |specs: &Specs, spec: &Spec, entries: &Entries| keys_of_columns(specs, spec, entries, &by);
+                let clustering = Box::new(clustering);
                 let mut rewrite = RewriteManifests::new();
                 rewrite.cluster_by(clustering);
                 self.from.map(|_| Planned::Manifests(rewrite))
             }
-            Change::Expire(_) | Change::Branch | Change::Forward | Change::Pick => None,
+            Change::Expire(_) | Change::Branch | Change::Forward | Change::Pick | Change::Several(_) => None,
         }
     }
 
     /// The path of a new file, which is there from now on, though what it contains is noted elsewhere.
     fn path(&mut self) -> String {
-        self.made += 1;
+        *self.made += 1;
         let path = format!("{}/data/{}-{}", self.root, self.number, self.made);
         self.storage.put(&path, &b"x"[..], Existing::Refuse).unwrap();
         path
@@ -106,13 +113,16 @@ impl Planner<'_> {
 
     fn file(&mut self, rows: Vec<Row>) -> DataFile {
         let path = self.path();
-        let file = data_file(path.clone(), &rows);
+        let file = data_file(path.clone(), &rows, self.spec);
         self.contents.insert(path, Content::Rows(rows));
         file
     }
 
     /// One file a partition.
     fn files(&mut self, rows: Vec<Row>) -> Vec<DataFile> {
+        if self.spec == WHOLE {
+            return if rows.is_empty() { Vec::new() } else { vec![self.file(rows)] };
+        }
         let mut by_partition: BTreeMap<i32, Vec<Row>> = BTreeMap::new();
         rows.into_iter().for_each(|row| by_partition.entry(partition_of(row.0)).or_default().push(row));
         by_partition.into_values().map(|rows| self.file(rows)).collect()
@@ -183,9 +193,7 @@ impl Planner<'_> {
             if updates {
                 rows.extend(matching.iter().map(|(_, (key, _))| (*key, self.number)));
             }
-            if !rows.is_empty() {
-                overwrite.add_file(self.file(rows)).unwrap();
-            }
+            self.files(rows).into_iter().for_each(|file| overwrite.add_file(file).unwrap());
             if let Some(vector) = self.live.vector_of(&file.file_path) {
                 overwrite.remove_deletes(vector.clone()).unwrap();
             }
@@ -200,29 +208,36 @@ impl Planner<'_> {
         Some(overwrite)
     }
 
-    /// Deletes by keys apply to whatever is there before them: nothing is checked.
-    fn upsert(&mut self, keys: &BTreeSet<i64>) -> RowDelta {
+    /// Deletes by keys apply to whatever is there before them, of the partition specs that they are for: only these are checked.
+    fn by_key(&mut self, keys: &BTreeSet<i64>, how: Equality, adds: bool) -> RowDelta {
         let mut delta = RowDelta::new().that_owns_its_files(self.owner.clone());
         self.from.into_iter().for_each(|from| delta.validate_from_snapshot(from));
-        for partition in 0..2 {
-            let own: BTreeSet<i64> = keys.iter().copied().filter(|key| partition_of(*key) == partition).collect();
-            if own.is_empty() {
-                continue;
+        let live = self.live.data.iter().map(|(file, _)| file.partition_spec_id);
+        let specs: BTreeSet<i32> =
+            if how.everywhere { BTreeSet::from([WHOLE]) } else { live.chain([self.spec]).collect() };
+        let of = |partition: i32| keys.iter().copied().filter(|key| partition_of(*key) == partition).collect();
+        for spec in &specs {
+            let parts: Vec<BTreeSet<i64>> = if *spec == WHOLE { vec![keys.clone()] } else { vec![of(0), of(1)] };
+            for part in parts.into_iter().filter(|part| !part.is_empty()) {
+                let path = self.path();
+                delta.add_deletes(equality_deletes(path.clone(), &part, *spec, how.bounds)).unwrap();
+                self.contents.insert(path, Content::Keys(part));
             }
-            let path = self.path();
-            delta.add_deletes(equality_deletes(path.clone(), partition, own.len())).unwrap();
-            delta.add_rows(self.file(own.iter().map(|key| (*key, self.number)).collect())).unwrap();
-            self.contents.insert(path, Content::Keys(own));
         }
+        if !specs.contains(&WHOLE) {
+            delta.validate_data_files_of_specs(specs);
+        }
+        let rows = keys.iter().filter(|_| adds).map(|key| (*key, self.number)).collect();
+        self.files(rows).into_iter().for_each(|file| delta.add_rows(file).unwrap());
         delta
     }
 
-    fn compact(&mut self, partition: i32) -> Option<RewriteFiles> {
+    fn compact(&mut self, partition: i32, numbers: Numbers) -> Option<RewriteFiles> {
         let mut rewrite = RewriteFiles::new().that_owns_its_files(self.owner.clone());
         let mut rows = Vec::new();
         for (file, number) in &self.live.data {
             let Content::Rows(stored) = &self.contents[&file.file_path] else { panic!("no data") };
-            if partition_of(stored[0].0) != partition {
+            if stored.iter().all(|(key, _)| partition_of(*key) != partition) {
                 continue;
             }
             rows.extend(self.live.rows(self.contents, file, *number).into_iter().map(|(_, row)| row));
@@ -234,8 +249,10 @@ impl Planner<'_> {
         if rows.is_empty() {
             return None;
         }
-        rewrite.add_data_file(self.file(rows)).unwrap();
-        rewrite.data_sequence_number(self.sequence_number);
+        self.files(rows).into_iter().for_each(|file| rewrite.add_data_file(file).unwrap());
+        if numbers == Numbers::OfRead {
+            rewrite.data_sequence_number(self.sequence_number);
+        }
         self.from.into_iter().for_each(|from| rewrite.validate_from_snapshot(from));
         Some(rewrite)
     }

@@ -1,32 +1,37 @@
 //! A schedule: which writer does what, when others come between, and what goes wrong.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use icefield_format::metadata::retention::ExpireSnapshots;
 use icefield_format::metadata::{
-    MAIN_BRANCH, Snapshot, SnapshotRef, StringMap, TableDefinition, TableMetadata, requirements_for_update,
+    MAIN_BRANCH, MetadataBuilder, MetadataUpdate, Snapshot, SnapshotRef, StringMap, TableDefinition, TableMetadata,
+    UpdateRequirement, requirements_for_update,
 };
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::types::{Field, PrimitiveType, Schema};
-use icefield_table::commit::{Committed, PointerCatalog, SnapshotOptions, read_metadata};
+use icefield_table::commit::{
+    Catalog, Committed, PointerCatalog, SnapshotOptions, SnapshotProducer, Transaction, read_metadata,
+};
 use icefield_table::maintain::expire::{Cleanup, External, expire};
 use icefield_table::operation::cherry_pick::CherryPick;
 use icefield_table::operation::create::create;
 use icefield_table::storage::{Existing, Fault, FaultPlan, Storage};
 use icefield_table::{Error, Result, Table};
 
-use crate::change::{By, Change, Isolation, Mode, Row, Slip};
+use crate::change::{Change, Row};
 use crate::check::check;
-use crate::client::{Client, Message};
-use crate::contents::{Contents, Live, Manifests, Named};
+use crate::client::{Client, Message, Service};
+use crate::contents::{Contents, Live, Manifests, Named, WHOLE};
 use crate::operations::{Planned, Planner};
 
 /// Entry of a summary with the number of the change.
 pub const NUMBER: &str = "simulation.number";
+/// Entry of a summary with the part of the change, where that has several.
+pub const PART: &str = "simulation.part";
 /// Entry of the summary of a picked snapshot.
-const SOURCE: &str = "source-snapshot-id";
+pub const SOURCE: &str = "source-snapshot-id";
 /// The other branch.
 pub const SIDE: &str = "side";
 /// Changes of a schedule, at the most.
@@ -52,8 +57,8 @@ pub enum Ended {
 #[derive(Debug, Clone)]
 pub struct Made {
     pub change: Change,
-    /// The rows that its writer has read.
-    pub seen: Vec<Row>,
+    /// What each of its snapshots does, and the rows that its writer has read for it.
+    pub parts: Vec<(Change, Vec<Row>)>,
     /// None while the change is at work, or had nothing to do.
     pub ended: Option<Ended>,
 }
@@ -64,6 +69,24 @@ pub struct Expected {
     pub parent: Option<i64>,
     pub number: usize,
     pub rows: Vec<Row>,
+}
+
+/// A request to change the table.
+#[derive(Debug, Clone)]
+pub enum Request {
+    /// From a metadata file to another one.
+    Swap(String, String),
+    /// To a table that meets requirements.
+    Updates(Vec<UpdateRequirement>, Vec<MetadataUpdate>),
+}
+
+/// Of which partition specs data files are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    Partitioned,
+    Whole,
+    /// Of either, as each writer likes.
+    Mixed,
 }
 
 /// The table, and what it must be.
@@ -105,6 +128,7 @@ pub struct Schedule {
     pub storage: Storage,
     pub root: String,
     pub version: u8,
+    pub layout: Layout,
     pub contents: Mutex<Contents>,
     pub manifests: Manifests,
     /// By number; none where the change is not planned yet.
@@ -112,11 +136,13 @@ pub struct Schedule {
     /// Whether a writer died or was left without an answer: then files may be left over.
     pub is_untidy: Mutex<bool>,
     pub now: Mutex<Now>,
-    pub late: Mutex<Vec<(String, String)>>,
+    pub late: Mutex<Vec<Request>>,
+    /// Commits that were delivered twice and are not told yet: a service knows them by their snapshots, which must not expire.
+    pub repeated: AtomicUsize,
     tape: Mutex<(Vec<u8>, usize)>,
     at_work: AtomicUsize,
     /// What does not work as it must.
-    broken: Option<Broken>,
+    pub broken: Option<Broken>,
     pub story: Mutex<Vec<String>>,
 }
 
@@ -170,7 +196,10 @@ impl Schedule {
         static SCHEDULES: AtomicUsize = AtomicUsize::new(0);
         static EMPTY: [OnceLock<Committed>; 2] = [const { OnceLock::new() }; 2];
         let root = format!("memory://simulation/{}", SCHEDULES.fetch_add(1, Ordering::Relaxed));
-        let version = 3 - tape.first().copied().unwrap_or(0) % 2;
+        let first = tape.first().copied().unwrap_or(0);
+        let version = 3 - first % 2;
+        let layout =
+            [Layout::Partitioned, Layout::Partitioned, Layout::Whole, Layout::Mixed][usize::from(first / 2 % 4)];
         let storage = Storage::default();
         let empty = EMPTY[usize::from(version - 2)].get_or_init(|| Self::empty(&storage, version));
         let Committed { location, metadata } = moved(&storage, empty, &root);
@@ -178,6 +207,7 @@ impl Schedule {
             storage,
             root,
             version,
+            layout,
             contents: Mutex::default(),
             manifests: Manifests::default(),
             made: Mutex::default(),
@@ -185,6 +215,7 @@ impl Schedule {
             now: Mutex::new(Now { location, metadata, snapshots: BTreeMap::new(), wrong: None }),
             late: Mutex::default(),
             tape: Mutex::new((tape, 1)),
+            repeated: AtomicUsize::new(0),
             at_work: AtomicUsize::new(0),
             broken,
             story: Mutex::default(),
@@ -213,7 +244,10 @@ impl Schedule {
             location: format!("memory://simulation/empty-{version}"),
             properties: properties.into_iter().collect(),
         };
-        create(storage, &definition).unwrap()
+        let Committed { location, metadata } = create(storage, &definition).unwrap();
+        let spec = PartitionSpec { spec_id: WHOLE, ..PartitionSpec::unpartitioned() };
+        let both = MetadataBuilder::from_base(&metadata, START_MS).apply_all([MetadataUpdate::AddSpec { spec }]);
+        Committed { location, metadata: Arc::new(both.unwrap().build().unwrap()) }
     }
 
     /// The table as it is now.
@@ -233,33 +267,6 @@ impl Schedule {
         let byte = tape.get(*next).copied().unwrap_or(0);
         *next += 1;
         usize::from(byte) % count
-    }
-
-    fn keys(&self) -> BTreeSet<i64> {
-        (0..=self.below(3)).map(|_| self.below(6) as i64).collect()
-    }
-
-    fn change(&self) -> Change {
-        let mode = || if self.below(2) == 0 { Mode::MergeOnRead } else { Mode::CopyOnWrite };
-        let isolation = || if self.below(4) == 3 { Isolation::Snapshot } else { Isolation::Serializable };
-        match self.below(25) {
-            0..4 => Change::Append(self.keys()),
-            4..8 => Change::Delete(self.keys(), mode(), isolation()),
-            8..12 => Change::Update(self.keys(), mode(), isolation()),
-            12 | 13 => Change::Upsert(self.keys()),
-            14 => Change::Compact(self.below(2) as i32),
-            15 => Change::Replace(self.below(6) as i64),
-            16 => Change::Rebuild(self.below(2) as i32, By::Filter),
-            17 => Change::Rebuild(self.below(2) as i32, By::Partition),
-            18 => Change::Drop(self.below(2) as i32),
-            19 => Change::CompactDeletes,
-            20 => Change::Manifests,
-            21 => Change::Expire(1 + self.below(2) as i32),
-            22 => [Change::Branch, Change::Forward][self.below(2)].clone(),
-            23 => Change::Careless(self.keys(), [Slip::KeepsVector, Slip::RemovesReferenced][self.below(2)]),
-            _ if self.below(2) == 0 => Change::Stage(self.keys()),
-            _ => Change::Pick,
-        }
     }
 
     /// The live files of a snapshot, and all files that it names.
@@ -301,7 +308,8 @@ impl Schedule {
         } else {
             from
         };
-        self.made.lock().unwrap()[number] = Some(Made { change: change.clone(), seen, ended: None });
+        let parts = if matches!(change, Change::Several(_)) { Vec::new() } else { vec![(change.clone(), seen)] };
+        self.made.lock().unwrap()[number] = Some(Made { change: change.clone(), parts, ended: None });
         let ended = self.commit(number, &change, &base, branch, (live, start));
         self.at_work.fetch_sub(1, Ordering::Relaxed);
         self.tell(format!("{number}: {ended:?}"));
@@ -335,18 +343,30 @@ impl Schedule {
         };
         let plan = fault.map(|fault| FaultPlan::new(self.below(10), fault));
         let storage = plan.as_ref().map_or_else(|| self.storage.clone(), |plan| self.storage.with_faults(plan.clone()));
-        let catalog = PointerCatalog::new(storage.clone(), Arc::new(Client::new(self.clone(), message, plan.clone())));
-        let table = Table::new(storage.clone(), Arc::new(catalog), base.clone());
-        let result = self.make(number, change, &table, branch, (live, from))?;
-        if message != Message::Sound || plan.is_some() {
-            self.tell(format!("{number}: its swap is {message:?}, its storage has {fault:?}"));
+        let client = Client::new(self.clone(), message, plan.clone());
+        let is_service = self.below(3) == 2;
+        let catalog: Arc<dyn Catalog> = match is_service {
+            true => Arc::new(Service(client)),
+            false => Arc::new(PointerCatalog::new(storage.clone(), Arc::new(client))),
+        };
+        let table = Table::new(storage.clone(), catalog, base.clone());
+        let repeats = usize::from(is_service && message == Message::Twice);
+        self.repeated.fetch_add(repeats, Ordering::Relaxed);
+        let result = self.make(number, change, &table, branch, (live, from));
+        self.repeated.fetch_sub(repeats, Ordering::Relaxed);
+        let result = result?;
+        if message != Message::Sound || plan.is_some() || is_service {
+            let to = if is_service { " to a service" } else { "" };
+            self.tell(format!("{number}: its request{to} is {message:?}, its storage has {fault:?}"));
         }
         if let Err(error) = &result {
             self.tell(format!("{number}: {error}"));
         }
         let is_dead = plan.as_ref().is_some_and(|plan| plan.is_dead());
         let is_unknown = matches!(result, Err(Error::CommitStateUnknown { .. }));
-        if is_dead || is_unknown || plan.is_some() {
+        // A commit of which a service says that another was first does not learn which of its files are of no use.
+        let forgets = repeats > 0;
+        if is_dead || is_unknown || plan.is_some() || forgets {
             *self.is_untidy.lock().unwrap() = true;
         }
         Some(match result {
@@ -390,36 +410,17 @@ impl Schedule {
                 let made = self.made.lock().unwrap();
                 let is_staged = |snapshot: &&Arc<Snapshot>| {
                     let number = now.snapshots[&snapshot.snapshot_id].number;
-                    made[number].as_ref().is_some_and(|made| matches!(made.change, Change::Stage(_)))
+                    made[number].as_ref().is_some_and(|made| made.change.is_staged())
                 };
                 let staged = base.snapshots().iter().rev().find(is_staged).map(|snapshot| snapshot.snapshot_id);
                 drop((now, made));
                 return Some(table.make(&mut CherryPick::new(table.storage().clone(), staged?)).map(drop));
             }
+            Change::Several(changes) => return self.make_several(number, changes, table, branch),
             _ => {}
         }
-        let planned = {
-            let mut contents = self.contents.lock().unwrap();
-            let mut planner = Planner {
-                version: self.version,
-                number,
-                live,
-                contents: &mut contents,
-                from,
-                sequence_number: base.last_sequence_number(),
-                storage: &self.storage,
-                owner: table.storage(),
-                root: &self.root,
-                made: 0,
-            };
-            planner.plan(change)?
-        };
-        let options = SnapshotOptions {
-            branch: branch.to_owned(),
-            properties: StringMap::from([(NUMBER.to_owned(), number.to_string())]),
-            merge: self.below(3) < 2,
-            stage_only: matches!(change, Change::Stage(_)),
-        };
+        let planned = self.plan(number, change, base, table.storage(), (live, from), &mut 0)?;
+        let options = self.options(number, change, branch);
         let changed = match planned {
             Planned::Append(content) => table.change(content, options),
             Planned::Delta(content) => table.change(content, options),
@@ -430,6 +431,102 @@ impl Schedule {
             Planned::Manifests(content) => table.change(content, options),
         };
         Some(changed.map(drop))
+    }
+
+    /// Makes several changes in one transaction, each of the table as those before it leave it; none where there is nothing to do.
+    fn make_several(
+        self: &Arc<Self>,
+        number: usize,
+        changes: &[Change],
+        table: &Table,
+        branch: &str,
+    ) -> Option<Result<()>> {
+        let mut transaction = table.transaction();
+        let mut made = 0;
+        let mut staged = || {
+            for change in changes {
+                self.stage(number, change, table, branch, &mut transaction, &mut made)?;
+            }
+            Ok(!transaction.is_empty())
+        };
+        match staged() {
+            Ok(true) => Some(table.commit(&mut transaction).map(drop)),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    fn stage(
+        self: &Arc<Self>,
+        number: usize,
+        change: &Change,
+        table: &Table,
+        branch: &str,
+        transaction: &mut Transaction,
+        made: &mut usize,
+    ) -> Result<()> {
+        let metadata = transaction.metadata()?.clone();
+        let end = metadata.reference(branch).and_then(|end| metadata.snapshot(end.snapshot_id)).cloned();
+        let named = self.named(&metadata, end.as_ref()).map_err(Error::Internal)?;
+        let seen = named.live.all(&self.contents.lock().unwrap());
+        let from = end.map(|snapshot| snapshot.snapshot_id);
+        let planned = self.plan(number, change, &metadata, table.storage(), (&named.live, from), made);
+        let Some(planned) = planned else { return Ok(()) };
+        let mut options = self.options(number, change, branch);
+        if let Some(made) = &mut self.made.lock().unwrap()[number] {
+            options.properties.insert(PART.to_owned(), made.parts.len().to_string());
+            made.parts.push((change.clone(), seen));
+        }
+        let storage = table.storage().clone();
+        match planned {
+            Planned::Append(content) => transaction.stage(SnapshotProducer::new(storage, content, options)),
+            Planned::Delta(content) => transaction.stage(SnapshotProducer::new(storage, content, options)),
+            Planned::Overwrite(content) => transaction.stage(SnapshotProducer::new(storage, content, options)),
+            Planned::Rewrite(content) => transaction.stage(SnapshotProducer::new(storage, content, options)),
+            Planned::Replace(content) => transaction.stage(SnapshotProducer::new(storage, content, options)),
+            Planned::Drop(content) => transaction.stage(SnapshotProducer::new(storage, content, options)),
+            Planned::Manifests(content) => transaction.stage(SnapshotProducer::new(storage, content, options)),
+        }
+    }
+
+    fn plan(
+        &self,
+        number: usize,
+        change: &Change,
+        base: &TableMetadata,
+        owner: &Storage,
+        (live, from): (&Live, Option<i64>),
+        made: &mut usize,
+    ) -> Option<Planned> {
+        let spec = match self.layout {
+            Layout::Partitioned => 0,
+            Layout::Whole => WHOLE,
+            Layout::Mixed => self.below(2) as i32,
+        };
+        let mut contents = self.contents.lock().unwrap();
+        let mut planner = Planner {
+            version: self.version,
+            number,
+            live,
+            contents: &mut contents,
+            from,
+            sequence_number: base.last_sequence_number(),
+            storage: &self.storage,
+            owner,
+            root: &self.root,
+            spec,
+            made,
+        };
+        planner.plan(change)
+    }
+
+    fn options(&self, number: usize, change: &Change, branch: &str) -> SnapshotOptions {
+        SnapshotOptions {
+            branch: branch.to_owned(),
+            properties: StringMap::from([(NUMBER.to_owned(), number.to_string())]),
+            merge: self.below(3) < 2,
+            stage_only: change.is_staged(),
+        }
     }
 
     /// Others may come between: whole changes of other writers, and requests that were late.
@@ -449,65 +546,10 @@ impl Schedule {
 
     fn deliver_late(&self, most: usize) {
         for _ in 0..most {
-            let Some((base, new)) = self.late.lock().unwrap().pop() else { return };
-            let done = self.swap(&base, &new);
-            self.tell(format!("a late swap is delivered: {}", if done { "it lands" } else { "it is refused" }));
+            let Some(request) = self.late.lock().unwrap().pop() else { return };
+            let done = self.serve(&request).is_some();
+            self.tell(format!("a late request is delivered: {}", if done { "it lands" } else { "it is refused" }));
         }
-    }
-
-    /// Points from a metadata file to another one, and notes what its snapshots must be.
-    pub fn swap(&self, base: &str, new: &str) -> bool {
-        let mut now = self.now.lock().unwrap();
-        if now.location != base && self.broken != Some(Broken::SwapsAlways) {
-            return false;
-        }
-        let metadata = match read_metadata(&self.storage, new) {
-            Ok(metadata) => metadata,
-            Err(error) => {
-                now.wrong = Some(format!("the table would be at {new}: {error}"));
-                return false;
-            }
-        };
-        if let Err(wrong) = self.expect(&mut now, &metadata) {
-            now.wrong.get_or_insert(wrong);
-        }
-        new.clone_into(&mut now.location);
-        now.metadata = Arc::new(metadata);
-        true
-    }
-
-    /// New snapshots follow their parents, and branches only move forward.
-    fn expect(&self, now: &mut Now, new: &TableMetadata) -> std::result::Result<(), Wrong> {
-        let made = self.made.lock().unwrap();
-        for snapshot in new.snapshots() {
-            let id = snapshot.snapshot_id;
-            if now.snapshots.contains_key(&id) {
-                continue;
-            }
-            let entry = |name| snapshot.summary.as_ref().and_then(|summary| summary.get(name));
-            let picked = entry(SOURCE).map(|id| now.snapshots[&id.parse::<i64>().unwrap()].number);
-            let number = picked.or_else(|| entry(NUMBER)?.parse().ok()).ok_or("a snapshot of no change")?;
-            let parent = snapshot.parent_snapshot_id;
-            let ends: Vec<_> = now.metadata.refs().values().map(|end| end.snapshot_id).collect();
-            if parent.map_or(!ends.is_empty(), |parent| !ends.contains(&parent)) {
-                return Err(format!("{number} follows {parent:?}, which is the end of no branch"));
-            }
-            let mut rows = parent.map_or_else(Vec::new, |parent| now.snapshots[&parent].rows.clone());
-            let Some(Made { change, seen, .. }) = &made[number] else {
-                return Err(format!("{number} has committed and had nothing to do"));
-            };
-            change.apply(number, seen, &mut rows);
-            now.snapshots.insert(id, Expected { parent, number, rows });
-        }
-        for (name, end) in now.metadata.refs() {
-            let Some(to) = new.reference(name) else { return Err(format!("the branch {name} has gone")) };
-            let mut at = Some(to.snapshot_id);
-            while at.is_some_and(|at| at != end.snapshot_id) {
-                at = at.and_then(|at| now.snapshots[&at].parent);
-            }
-            at.ok_or_else(|| format!("the branch {name} has lost snapshots"))?;
-        }
-        Ok(())
     }
 }
 

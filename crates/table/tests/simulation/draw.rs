@@ -1,0 +1,57 @@
+//! What the writers of a schedule want, drawn from its tape.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use crate::change::{By, Change, Equality, Isolation, Mode, Numbers, Slip};
+use crate::schedule::{Layout, Schedule};
+
+impl Schedule {
+    fn keys(&self) -> BTreeSet<i64> {
+        (0..=self.below(3)).map(|_| self.below(6) as i64).collect()
+    }
+
+    /// The next change.
+    pub fn change(&self) -> Change {
+        let mode = || if self.below(2) == 0 { Mode::MergeOnRead } else { Mode::CopyOnWrite };
+        let isolation = || if self.below(4) == 3 { Isolation::Snapshot } else { Isolation::Serializable };
+        let by_partition = self.layout == Layout::Partitioned;
+        match self.below(28) {
+            0..4 => Change::Append(self.keys()),
+            4..8 => Change::Delete(self.keys(), mode(), isolation()),
+            8..12 => Change::Update(self.keys(), mode(), isolation()),
+            12 | 13 => {
+                let (bounds, everywhere) = (self.below(2) == 1, self.below(3) == 2);
+                let (keys, how) = (self.keys(), Equality { bounds, everywhere });
+                if self.below(2) == 0 { Change::Upsert(keys, how) } else { Change::Erase(keys, how) }
+            }
+            14 => {
+                let numbers = if self.below(3) == 2 { Numbers::New } else { Numbers::OfRead };
+                Change::Compact(self.below(2) as i32, numbers)
+            }
+            15 if by_partition => Change::Replace(self.below(6) as i64),
+            17 if by_partition => Change::Rebuild(self.below(2) as i32, By::Partition),
+            15..18 => Change::Rebuild(self.below(2) as i32, By::Filter),
+            18 => Change::Drop(self.below(2) as i32),
+            19 => Change::CompactDeletes,
+            20 => Change::Manifests,
+            21 if self.repeated.load(Ordering::Relaxed) == 0 => Change::Expire(1 + self.below(2) as i32),
+            21 => Change::Manifests,
+            22 => [Change::Branch, Change::Forward][self.below(2)].clone(),
+            23 => Change::Careless(self.keys(), [Slip::KeepsVector, Slip::RemovesReferenced][self.below(2)]),
+            24 => match self.below(4) {
+                0 => Change::Stage(self.keys()),
+                1 if by_partition => Change::StageRebuild(self.below(2) as i32),
+                _ => Change::Pick,
+            },
+            _ => {
+                let one = || match self.change() {
+                    Change::Several(changes) => changes[0].clone(),
+                    change if change.is_of_any_branch() => change,
+                    _ => Change::Append(self.keys()),
+                };
+                Change::Several((0..2 + self.below(2)).map(|_| one()).collect())
+            }
+        }
+    }
+}

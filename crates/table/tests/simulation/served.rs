@@ -1,0 +1,88 @@
+//! The table as a catalog changes it, and what its new snapshots must be.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use icefield_format::metadata::{MetadataBuilder, TableMetadata};
+use icefield_table::clock;
+use icefield_table::commit::{Committed, read_metadata, write_metadata};
+
+use crate::schedule::{Broken, Expected, NUMBER, Now, PART, Request, SOURCE, Schedule, Wrong};
+
+impl Schedule {
+    /// Does what a request asks for, and notes what the new snapshots must be. Returns the table; none where it is refused.
+    pub fn serve(&self, request: &Request) -> Option<Committed> {
+        let mut now = self.now.lock().unwrap();
+        let (location, metadata) = match request {
+            Request::Swap(base, new) => {
+                if now.location != *base && self.broken != Some(Broken::SwapsAlways) {
+                    return None;
+                }
+                match read_metadata(&self.storage, new) {
+                    Ok(metadata) => (new.clone(), metadata),
+                    Err(error) => {
+                        now.wrong = Some(format!("the table would be at {new}: {error}"));
+                        return None;
+                    }
+                }
+            }
+            Request::Updates(requirements, updates) => {
+                if requirements.iter().any(|requirement| requirement.check(Some(&now.metadata)).is_err()) {
+                    return None;
+                }
+                let clock = clock::now_ms().max(now.metadata.last_updated_ms());
+                let builder =
+                    MetadataBuilder::from_base(&now.metadata, clock).with_previous_file(now.location.as_str());
+                let builder = builder.apply_all(updates.iter().cloned()).ok()?;
+                if builder.changes().is_empty() {
+                    return Some(Committed { location: now.location.clone(), metadata: now.metadata.clone() });
+                }
+                let metadata = builder.build().ok()?;
+                (write_metadata(&self.storage, &metadata, 0).unwrap(), metadata)
+            }
+        };
+        if let Err(wrong) = self.expect(&mut now, &metadata) {
+            now.wrong.get_or_insert(wrong);
+        }
+        now.location = location.clone();
+        now.metadata = Arc::new(metadata);
+        Some(Committed { location, metadata: now.metadata.clone() })
+    }
+
+    /// New snapshots follow their parents, and branches only move forward.
+    fn expect(&self, now: &mut Now, new: &TableMetadata) -> Result<(), Wrong> {
+        let made = self.made.lock().unwrap();
+        let mut own = BTreeSet::new();
+        for snapshot in new.snapshots() {
+            let id = snapshot.snapshot_id;
+            if now.snapshots.contains_key(&id) {
+                continue;
+            }
+            let entry = |name| snapshot.summary.as_ref().and_then(|summary| summary.get(name));
+            let picked = entry(SOURCE).map(|id| now.snapshots[&id.parse::<i64>().unwrap()].number);
+            let number = picked.or_else(|| entry(NUMBER)?.parse().ok()).ok_or("a snapshot of no change")?;
+            let parent = snapshot.parent_snapshot_id;
+            let ends: Vec<_> = now.metadata.refs().values().map(|end| end.snapshot_id).collect();
+            if parent.map_or(!ends.is_empty(), |parent| !ends.contains(&parent) && !own.contains(&parent)) {
+                return Err(format!("{number} follows {parent:?}, which is the end of no branch"));
+            }
+            let mut rows = parent.map_or_else(Vec::new, |parent| now.snapshots[&parent].rows.clone());
+            let part: usize = entry(PART).filter(|_| picked.is_none()).map_or(0, |part| part.parse().unwrap());
+            let Some((change, seen)) = made[number].as_ref().and_then(|made| made.parts.get(part)) else {
+                return Err(format!("{number} has committed and had nothing to do"));
+            };
+            own.insert(id);
+            change.apply(number, seen, &mut rows);
+            now.snapshots.insert(id, Expected { parent, number, rows });
+        }
+        for (name, end) in now.metadata.refs() {
+            let Some(to) = new.reference(name) else { return Err(format!("the branch {name} has gone")) };
+            let mut at = Some(to.snapshot_id);
+            while at.is_some_and(|at| at != end.snapshot_id) {
+                at = at.and_then(|at| now.snapshots[&at].parent);
+            }
+            at.ok_or_else(|| format!("the branch {name} has lost snapshots"))?;
+        }
+        Ok(())
+    }
+}
