@@ -161,6 +161,7 @@ impl Way {
                     case_sensitive: true,
                     exact: false,
                     matching: Matching::default(),
+                    mentions: Vec::new(),
                 };
                 let options = MergeOptions { rules, evolve: false, memory_limit: MEMORY_LIMIT, rows: self.options() };
                 let (schema, batches) = given(rows);
