@@ -11,6 +11,7 @@ use parquet::data_type::BoolType;
 use parquet::errors::{ParquetError, Result};
 
 use super::flat::{Bits, Values};
+use super::guard::internal;
 use super::runs::Runs;
 
 /// The values of a column that were read.
@@ -24,7 +25,10 @@ pub(super) struct Booleans {
 
 impl Booleans {
     /// Appends some of the bits of some bytes: short runs of any place, for which Arrow takes five times as long.
-    fn append_bits(&mut self, bytes: &[u8], mut bits: Range<usize>) {
+    fn append_bits(&mut self, bytes: &[u8], mut bits: Range<usize>) -> Result<()> {
+        if bits.end.div_ceil(8) > bytes.len() {
+            return Err(internal("bits that are wanted and were not read"));
+        }
         while !bits.is_empty() {
             let rest = bytes.get(bits.start / 8..).unwrap_or_default();
             let word = match rest.first_chunk() {
@@ -43,6 +47,7 @@ impl Booleans {
                 self.filled = behind;
             }
         }
+        Ok(())
     }
 }
 
@@ -73,8 +78,7 @@ impl Values for Booleans {
     fn append(&mut self, page: &mut Bits, runs: &Runs<'_>) -> Result<()> {
         let taken = page.take(runs.passed())?;
         let (bytes, first) = (taken.values(), taken.offset());
-        runs.iter().for_each(|run| self.append_bits(bytes, first + run.start..first + run.end));
-        Ok(())
+        runs.iter().try_for_each(|run| self.append_bits(bytes, first + run.start..first + run.end))
     }
 
     fn skip(&self, page: &mut Bits, count: usize) -> Result<()> {
@@ -84,6 +88,9 @@ impl Values for Booleans {
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let Self { mut words, last, filled } = std::mem::take(self);
         let count = words.len() * u64::BITS as usize + filled;
+        if nulls.as_ref().is_some_and(|nulls| nulls.len() - nulls.null_count() != count) {
+            return Err(internal("booleans that are not as many as rows have"));
+        }
         words.push(last);
         let words: Vec<u64> = words.into_iter().map(u64::to_le).collect();
         let bits = BooleanBuffer::new(Buffer::from_vec(words), 0, count);

@@ -16,6 +16,7 @@ use parquet::errors::{ParquetError, Result};
 use simdutf8::basic::from_utf8;
 
 use super::flat::Values;
+use super::guard::internal;
 use super::hybrid::Hybrid;
 use super::runs::Runs;
 
@@ -241,7 +242,7 @@ impl Made {
                 while run.start < ends {
                     let (from, to) = (run.start.max(passed), run.end.min(ends));
                     let found = bytes.get(*at + (from - passed) * step..*at + (to - passed) * step);
-                    self.append_same(found.unwrap_or_default(), end - value, to - from);
+                    self.append_same(found.ok_or_else(ends_inside)?, end - value, to - from)?;
                     if run.end > ends {
                         break;
                     }
@@ -254,7 +255,7 @@ impl Made {
             for _ in 0..RUN.0.min(count - passed) {
                 let (value, end) = plain(bytes, *at).ok_or_else(ends_inside)?;
                 if run.start <= passed {
-                    self.push(bytes.get(value..end).unwrap_or_default())?;
+                    self.push(bytes.get(value..end).ok_or_else(ends_inside)?)?;
                 }
                 (*at, passed) = (end, passed + 1);
                 if run.end <= passed {
@@ -267,7 +268,7 @@ impl Made {
     }
 
     /// Appends so many values of one length, each behind it.
-    fn append_same(&mut self, values: &[u8], length: usize, count: usize) {
+    fn append_same(&mut self, values: &[u8], length: usize, count: usize) -> Result<()> {
         let before = self.bytes.len();
         match length {
             // The calls of the others are gone, too, where the compiler knows the length.
@@ -279,6 +280,10 @@ impl Made {
                 .for_each(|value| self.bytes.extend(value)),
         }
         self.offsets.extend((1..=count).map(|next| (before + next * length) as i32));
+        match self.bytes.len() == before + count * length {
+            true => Ok(()),
+            false => Err(internal("values of one length that are fewer than were counted")),
+        }
     }
 
     fn append_values<'v>(&mut self, values: impl Iterator<Item = &'v [u8]>, is_text: bool) -> Result<()> {
@@ -298,19 +303,25 @@ impl Made {
 
     /// Appends the values of a dictionary that those wanted of some keys name.
     fn append_keys(&mut self, keys: &[u32], runs: &Runs<'_>, dictionary: &Dictionary) -> Result<()> {
-        let runs = runs.iter().map(|run| keys.get(run).unwrap_or_default());
+        let lost = || internal("keys that are wanted and were not read");
         let Some(short) = &dictionary.short else {
-            for key in runs.flatten() {
-                let value = usize::try_from(*key).ok().and_then(|key| dictionary.value(key));
-                self.push(value.ok_or_else(|| dictionary.beyond())?)?;
+            for run in runs.iter() {
+                for key in keys.get(run).ok_or_else(lost)? {
+                    let value = usize::try_from(*key).ok().and_then(|key| dictionary.value(key));
+                    self.push(value.ok_or_else(|| dictionary.beyond())?)?;
+                }
             }
             return Ok(());
         };
+        let overfull = || internal("more short values together than there is room for");
         let mut together = [0; KEYS * SHORT];
         let (mut before, mut filled, mut all_known) = (self.bytes.len(), 0, true);
-        for keys in runs.flat_map(|run| run.chunks(KEYS)) {
+        if runs.iter().any(|run| keys.get(run).is_none()) {
+            return Err(lost());
+        }
+        for keys in runs.iter().filter_map(|run| keys.get(run)).flat_map(|run| run.chunks(KEYS)) {
             if filled + keys.len() * SHORT > together.len() {
-                self.bytes.extend_from_slice(together.get(..filled).unwrap_or_default());
+                self.bytes.extend_from_slice(together.get(..filled).ok_or_else(overfull)?);
                 (before, filled) = (self.bytes.len(), 0);
             }
             if i32::try_from(before + together.len()).is_err() {
@@ -331,13 +342,13 @@ impl Made {
         if !all_known {
             return Err(dictionary.beyond());
         }
-        self.bytes.extend_from_slice(together.get(..filled).unwrap_or_default());
+        self.bytes.extend_from_slice(together.get(..filled).ok_or_else(overfull)?);
         Ok(())
     }
 
     /// Checks that texts are UTF-8, from an offset and its byte on.
     fn check(&self, first: usize, start: usize, is_text: bool) -> Result<()> {
-        let added = self.bytes.get(start..).unwrap_or_default();
+        let added = self.bytes.get(start..).ok_or_else(|| internal("a batch of texts that became shorter"))?;
         if !is_text || added.is_ascii() {
             return Ok(());
         }
@@ -363,13 +374,125 @@ impl Made {
                 std::iter::once(0).chain(nulls.iter().map(end)).collect()
             }
         };
+        if offsets.last().map(|last| usize::try_from(*last)) != Some(Ok(self.bytes.len())) {
+            return Err(internal("values that end elsewhere than their bytes"));
+        }
         let (offsets, bytes) = (ScalarBuffer::from(offsets), Buffer::from_vec(self.bytes));
         Ok(match is_text {
-            // SAFETY: each offset is where the bytes ended when it was appended, behind a first one of 0, so that they ascend and
-            // end within the bytes; and between two of them is UTF-8: `check` has looked at what was appended, and at the
-            // dictionary of which values were taken.
+            // SAFETY: each offset is where the bytes ended when it was appended, behind a first one of 0, so that they ascend, and
+            // the last one is where the bytes end; and between two of them is UTF-8: `check` has looked at what was appended, and
+            // at the dictionary of which values were taken.
             true => Arc::new(unsafe { StringArray::new_unchecked(OffsetBuffer::new_unchecked(offsets), bytes, nulls) }),
             false => Arc::new(BinaryArray::try_new(OffsetBuffer::new(offsets), bytes, nulls)?),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::cast::AsArray;
+
+    use super::*;
+
+    fn page(values: &[Vec<u8>]) -> Bytes {
+        let mut bytes = Vec::new();
+        for value in values {
+            bytes.extend(u32::try_from(value.len()).unwrap().to_le_bytes());
+            bytes.extend(value);
+        }
+        bytes.into()
+    }
+
+    /// Texts of one length in a row, of others in between, with letters of one to four bytes.
+    fn texts(lengths: &[(usize, usize)]) -> Vec<Vec<u8>> {
+        let some = |(length, count): &(usize, usize)| vec!["aé€𝄞".repeat(*length).into_bytes(); *count];
+        lengths.iter().flat_map(some).collect()
+    }
+
+    /// What is wanted of every window of so many values, in ranges with gaps.
+    fn wanted(count: usize) -> Vec<Vec<std::ops::Range<usize>>> {
+        vec![
+            std::iter::once(0..count).collect(),
+            (0..count).step_by(3).map(|start| start..(start + 2).min(count)).collect(),
+            std::iter::once(count / 2..count / 2 + 1).collect(),
+        ]
+    }
+
+    fn read(
+        column: &mut ByteArrays,
+        open: &mut Page,
+        ranges: &[std::ops::Range<usize>],
+        count: usize,
+    ) -> Result<ArrayRef> {
+        column.append(open, &Runs::new(ranges, 0..count))?;
+        column.finish(None)
+    }
+
+    fn expected(values: &[Vec<u8>], ranges: &[std::ops::Range<usize>]) -> Vec<Vec<u8>> {
+        ranges.iter().flat_map(|range| values[range.clone()].to_vec()).collect()
+    }
+
+    fn found(array: &ArrayRef) -> Vec<Vec<u8>> {
+        array.as_string::<i32>().iter().map(|value| value.unwrap().as_bytes().to_vec()).collect()
+    }
+
+    #[test]
+    fn plain_values_are_those_between_their_lengths() {
+        for lengths in [vec![(1, 40)], vec![(0, 9), (3, 1), (2, 20), (0, 3)], vec![(1, 7), (4, 7), (1, 3)]] {
+            let values = texts(&lengths);
+            for ranges in wanted(values.len()) {
+                let (mut column, mut open) = (ByteArrays::new(true), Page::Plain { bytes: page(&values), at: 0 });
+                let array = read(&mut column, &mut open, &ranges, values.len()).unwrap();
+                assert_eq!(found(&array), expected(&values, &ranges), "{lengths:?} {ranges:?}");
+            }
+        }
+        // The lengths for which the compiler knows what is copied.
+        for length in [16, 32, 33] {
+            let values = vec![vec![b'x'; length]; 19];
+            let (mut column, mut open) = (ByteArrays::new(true), Page::Plain { bytes: page(&values), at: 0 });
+            assert_eq!(found(&read(&mut column, &mut open, &[1..18], 19).unwrap()), values[1..18]);
+        }
+    }
+
+    #[test]
+    fn keys_name_values_of_short_and_long_dictionaries() {
+        for values in [texts(&[(0, 1), (1, 1)]), texts(&[(1, 1), (3, 1)])] {
+            // A run of six of the second value, and eight packed bits.
+            let keys = Bytes::from_static(&[1, 6 << 1, 1, 1 << 1 | 1, 0b1010_0110]);
+            let named = [1, 1, 1, 1, 1, 1, 0, 1, 1, 0, 0, 1, 0, 1].map(|key: usize| values[key].clone());
+            for ranges in wanted(named.len()) {
+                let mut column = ByteArrays::new(true);
+                column.set_dictionary(page(&values), values.len()).unwrap();
+                let mut open = column.open(Encoding::RLE_DICTIONARY, keys.clone()).unwrap().unwrap();
+                let array = read(&mut column, &mut open, &ranges, named.len()).unwrap();
+                assert_eq!(found(&array), expected(&named, &ranges), "{ranges:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn pages_that_are_cut_or_no_text_are_errors() {
+        let values = texts(&[(1, 12), (2, 2)]);
+        let whole = page(&values);
+        for end in 0..whole.len() {
+            let (mut column, mut open) = (ByteArrays::new(true), Page::Plain { bytes: whole.slice(..end), at: 0 });
+            assert!(read(&mut column, &mut open, &[0..14], 14).is_err(), "cut at {end}");
+        }
+        // Two values whose bytes are text together, and not each.
+        for values in [vec![vec![0xc3], vec![0xa9]], vec![vec![0xff]]] {
+            let (mut column, mut open) = (ByteArrays::new(true), Page::Plain { bytes: page(&values), at: 0 });
+            assert!(read(&mut column, &mut open, &[0..values.len()], values.len()).is_err());
+        }
+    }
+
+    #[test]
+    fn an_array_ends_where_its_bytes_do() {
+        let made = |offsets: Vec<i32>| Made { offsets, bytes: b"abc".to_vec() };
+        assert!(made(vec![0, 1, 3]).into_array(true, None).is_ok());
+        for offsets in [vec![0, 1], vec![0, 4], vec![], vec![0, -1]] {
+            assert!(made(offsets.clone()).into_array(true, None).is_err(), "{offsets:?}");
+        }
+        let nulls = NullBuffer::from(vec![true, false]);
+        assert!(made(vec![0, 1, 3]).into_array(true, Some(nulls)).is_err(), "fewer rows than values");
     }
 }

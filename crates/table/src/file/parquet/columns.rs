@@ -14,6 +14,7 @@ use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 use super::booleans::Booleans;
 use super::byte_arrays::ByteArrays;
 use super::flat::{Chunks, Column, FlatColumn};
+use super::guard::internal;
 use super::numbers::{Doubles, Floats, IntDecimals, Ints, LongDecimals, Longs, Number, Numbers};
 use super::selection::{Rows, Selected};
 use crate::arrow::filter::rows_in;
@@ -50,7 +51,8 @@ impl Columns {
             .into_iter()
             .collect();
         for leaf in leaves {
-            let place = roots.binary_search(&descriptor.get_column_root_idx(leaf)).unwrap_or_default();
+            let place = roots.binary_search(&descriptor.get_column_root_idx(leaf));
+            let place = place.map_err(|_| internal("a leaf without its column"))?;
             match flat_column(groups, descriptor, fields, leaf)? {
                 Some(column) => own.push((place, column)),
                 None => others.push(leaf),
@@ -122,8 +124,8 @@ fn flat_column(
         return Ok(None);
     }
     let chunks = || -> Result<_> {
-        let rows = groups.row_groups().map(|group| usize::try_from(group.num_rows()).unwrap_or_default());
-        Ok((groups.column_chunks(leaf)?, rows.collect()))
+        let rows = groups.row_groups().map(|group| usize::try_from(group.num_rows()));
+        Ok((groups.column_chunks(leaf)?, rows.collect::<Result<_, _>>()?))
     };
     Ok(match (column.physical_type(), ty) {
         // Where lengths come first, the library copies all values of a page together.

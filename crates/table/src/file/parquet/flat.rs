@@ -18,6 +18,7 @@ use parquet::data_type::DataType as ParquetType;
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::ColumnDescPtr;
 
+use super::guard::internal;
 use super::hybrid::{Hybrid, Piece};
 use super::runs::Runs;
 
@@ -87,7 +88,10 @@ struct OpenPage<P> {
 impl<V: Values> FlatColumn for Column<V> {
     fn read(&mut self, rows: &Runs<'_>, count: usize) -> Result<ArrayRef> {
         let found = self.read_rows(rows, count);
-        found.map_err(|error| ParquetError::General(format!("column {}: {error}", self.about.path().string())))
+        found.map_err(|error| match error {
+            internal @ ParquetError::External(_) => internal,
+            error => ParquetError::General(format!("column {}: {error}", self.about.path().string())),
+        })
     }
 }
 
@@ -121,7 +125,7 @@ impl<V: Values> Column<V> {
             }
             self.next = end;
             left = match last > end && end < window.end {
-                true => left.get(ranges.len() - 1..).unwrap_or_default(),
+                true => left.get(ranges.len() - 1..).ok_or_else(|| internal("rows that are wanted and lost"))?,
                 false => behind,
             };
         }
@@ -164,7 +168,9 @@ impl<V: Values> Column<V> {
                 }
                 let Some(pages) = self.chunks.next().transpose()? else { return Ok(Next::default()) };
                 (self.pages, self.dictionary) = (Some(pages), None);
-                self.end = self.end.saturating_add(self.groups.next().unwrap_or_default());
+                self.end = self.end.saturating_add(
+                    self.groups.next().ok_or_else(|| internal("a column chunk without its row group"))?,
+                );
                 self.values.clear_dictionary();
                 continue;
             };

@@ -30,6 +30,12 @@ fn lacks_memory(panic: &(dyn Any + Send)) -> bool {
     said.is_some_and(|said| said.contains("zstd returned null pointer") || said.contains("can create zstd"))
 }
 
+/// The error of what cannot happen, whatever the bytes are, and would give wrong values if it did.
+pub(super) fn internal(what: &str) -> ParquetError {
+    let error = Error::Internal(format!("Parquet decoder: {what}"));
+    ParquetError::External(Box::new(ArrowError::ExternalError(Box::new(error))))
+}
+
 /// An error of a filter comes back as it was; others name the file.
 fn from_arrow(path: &str, error: ArrowError) -> Error {
     match error {

@@ -6,6 +6,7 @@ use std::ops::Range;
 use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result};
 
+use super::guard::internal;
 use super::runs::Runs;
 use crate::file::ranges::CLOSE;
 
@@ -70,7 +71,7 @@ impl Hybrid {
                     found
                 }
                 Piece::Packed(bytes, first, found) => {
-                    unpack(&bytes, self.width, first, found, out);
+                    unpack(&bytes, self.width, first, found, out)?;
                     found
                 }
             };
@@ -122,7 +123,7 @@ impl Hybrid {
         } else {
             let mut value = [0; 4];
             let bytes = self.width.div_ceil(8);
-            let room = value.get_mut(..bytes).unwrap_or_default();
+            let room = value.get_mut(..bytes).ok_or_else(|| internal("numbers of more than 32 bits"))?;
             self.rest.try_copy_to_slice(room).map_err(|_| short())?;
             Run::Same { value: u32::from_le_bytes(value), left: count }
         };
@@ -134,7 +135,10 @@ impl Hybrid {
 }
 
 /// Numbers of some bits each, from the lowest bit of a byte on.
-fn unpack(bytes: &[u8], width: usize, first: usize, count: usize, out: &mut Vec<u32>) {
+fn unpack(bytes: &[u8], width: usize, first: usize, count: usize, out: &mut Vec<u32>) -> Result<()> {
+    if bytes.len() * 8 < (first + count) * width {
+        return Err(internal("packed numbers beyond those of their run"));
+    }
     // Up to a whole group, whole groups, and what is left.
     let before = first.next_multiple_of(8).min(first + count);
     one_by_one(bytes, width, first..before, out);
@@ -160,6 +164,7 @@ fn unpack(bytes: &[u8], width: usize, first: usize, count: usize, out: &mut Vec<
         _ => 0,
     };
     one_by_one(bytes, width, before + unpacked..first + count, out);
+    Ok(())
 }
 
 /// Groups of eight numbers of `WIDTH` bits, 16 at the most: that many bytes. Returns how many numbers these are.

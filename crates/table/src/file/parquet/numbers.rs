@@ -13,6 +13,7 @@ use parquet::data_type::DataType as ParquetType;
 use parquet::errors::{ParquetError, Result};
 
 use super::flat::Values;
+use super::guard::internal;
 use super::hybrid::Hybrid;
 use super::runs::Runs;
 
@@ -142,7 +143,7 @@ impl<N: Number> Values for Numbers<N> {
                 let numbers = taken::<N>(bytes, passed)?;
                 for run in runs.iter() {
                     let run = numbers.get(run.start * width::<N>()..run.end * width::<N>());
-                    N::append(run.unwrap_or_default(), &mut self.made);
+                    N::append(run.ok_or_else(lost)?, &mut self.made);
                 }
                 self.skip(page, passed)
             }
@@ -160,7 +161,7 @@ impl<N: Number> Values for Numbers<N> {
                     }
                     let value = |key: &u32| dictionary.get(*key as usize).copied().unwrap_or_default();
                     for run in runs.iter() {
-                        self.made.extend(keys.get(run).unwrap_or_default().iter().map(value));
+                        self.made.extend(keys.get(run).ok_or_else(lost)?.iter().map(value));
                     }
                     Ok(())
                 })
@@ -168,7 +169,7 @@ impl<N: Number> Values for Numbers<N> {
             Page::Decoded(values, at) => {
                 let numbers = values.get(*at..).and_then(|rest| rest.get(..passed)).ok_or_else(ends_early)?;
                 for run in runs.iter() {
-                    self.made.extend(numbers.get(run).unwrap_or_default().iter().map(N::of));
+                    self.made.extend(numbers.get(run).ok_or_else(lost)?.iter().map(N::of));
                 }
                 self.skip(page, passed)
             }
@@ -191,6 +192,9 @@ impl<N: Number> Values for Numbers<N> {
 
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let made = ScalarBuffer::<Native<N>>::from(std::mem::take(&mut self.made));
+        if nulls.as_ref().is_some_and(|nulls| nulls.len() - nulls.null_count() != made.len()) {
+            return Err(internal("numbers that are not as many as rows have"));
+        }
         let made = match &nulls {
             None => made,
             Some(nulls) => {
@@ -212,6 +216,10 @@ impl<N: Number> Values for Numbers<N> {
 fn taken<N: Number>(bytes: &[u8], count: usize) -> Result<&[u8]> {
     let length = count.checked_mul(width::<N>());
     length.and_then(|length| bytes.get(..length)).ok_or_else(ends_early)
+}
+
+fn lost() -> ParquetError {
+    internal("numbers that are wanted and were not read")
 }
 
 fn ends_early() -> ParquetError {

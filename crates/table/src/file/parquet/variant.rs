@@ -121,7 +121,7 @@ impl Layout {
             if !columns.write(row, metadata, &mut out.bytes).map_err(fault)? {
                 primitive(&mut out.bytes, &Node::Null).map_err(|error| fault(error.to_string()))?;
             }
-            check(out.bytes.get(start..).unwrap_or_default())?;
+            check(out.bytes.get(start..).ok_or_else(|| fault("a value that became shorter".to_owned()))?)?;
             out.end().map_err(fault)?;
         }
         let values: ArrayRef = match plain {
