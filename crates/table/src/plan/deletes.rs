@@ -10,7 +10,7 @@
 //! Delete files stay in the columns they were read to; a place counts them through. What is looked up by partition is looked
 //! up once for each partition of a manifest.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -255,7 +255,10 @@ impl DeleteIndex {
             let next = u32::try_from(self.counts.len()).unwrap_or(u32::MAX);
             let group = match DeleteKind::of_entry(&entries, row)? {
                 DeleteKind::Equality => {
-                    let of_file = equality_ids(&entries, row).into_iter().map(|id| {
+                    // Whether there are such columns is asked where the deletes apply; here they tell nothing.
+                    let ids: BTreeSet<i32> = equality_ids(&entries, row).into_iter().collect();
+                    let known = ids.into_iter().filter(|id| self.schema.find_field(*id).is_some());
+                    let of_file = known.collect::<Vec<_>>().into_iter().map(|id| {
                         let columns = columns.entry(id).or_insert_with(|| FieldMetrics::new(&entries, id));
                         let at = self.tested(id);
                         let ty = self.tested.get(at).and_then(|(_, ty)| ty.as_ref())?;

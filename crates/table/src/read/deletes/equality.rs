@@ -18,12 +18,12 @@ use icefield_format::types::{Field, Schema, Type};
 use super::key::{Keys, below};
 use super::load::{Id, Kept, Shared, id, unexpected};
 use crate::error::{Error, Result};
-use crate::file::{self, Filter, Request};
+use crate::file::{self, Filter, Request, is_stored};
 use crate::plan::delete_parts::DeleteParts;
 use crate::plan::deletes::DeleteKind;
 use crate::plan::part::DeletePart;
 use crate::plan::wanted::Wanted;
-use crate::read::columns::Rules;
+use crate::read::columns::{Planned, Rules, Shape, Source as FileSource};
 use crate::read::file_columns::{plan_pairs, with_ids};
 use crate::read::reshape::Reshape;
 use crate::storage::Storage;
@@ -291,10 +291,54 @@ impl KeyColumns {
         Ok((leaves, Reshape::new(rules.path, Arc::new(schema), planned)))
     }
 
+    /// Refuses a delete file that lacks one of the columns. A data file may: its rows have the default there, or null.
+    fn check(&self, rules: &Rules<'_>, fields: &Fields) -> Result<()> {
+        let (_, planned) = plan_pairs(rules, &self.pairs, fields)?;
+        let lacking = self.pairs.iter().zip(&planned).find(|((field, _), planned)| lacks(field, planned));
+        let Some(((field, _), _)) = lacking else { return Ok(()) };
+        let column = name(field);
+        let message = format!("it deletes by column {column}, which it does not have: what it deletes is not known");
+        Err(Error::corrupt_file(rules.path, message))
+    }
+
     /// The compared columns of a batch, out of the structs that they are in.
     fn of(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
         batch.columns().iter().map(leaf).collect()
     }
+}
+
+/// Whether a delete file has no values of the column that it deletes by. Columns of type `unknown` are null and stored nowhere; of
+/// others "the delete columns are the columns of the delete file", and the default of one that is missing is that of data files.
+fn lacks(field: &Field, planned: &Planned) -> bool {
+    match (&field.ty, &planned.source) {
+        (Type::Struct(ty), FileSource::File { shape: Shape::Struct(inner), .. }) => {
+            ty.fields.iter().zip(inner).any(|(field, planned)| lacks(field, planned))
+        }
+        (_, FileSource::File { .. }) => false,
+        _ => is_stored(leaf_of(field)),
+    }
+}
+
+/// The primitive field in a column of deletes.
+fn leaf_of(mut field: &Field) -> &Field {
+    while let Type::Struct(ty) = &field.ty
+        && let [only] = &ty.fields[..]
+    {
+        field = only;
+    }
+    field
+}
+
+/// The name of the primitive field in a column of deletes, with those around it.
+fn name(mut field: &Field) -> String {
+    let mut name = field.name.clone();
+    while let Type::Struct(ty) = &field.ty
+        && let Some(inner) = ty.fields.first()
+    {
+        name = format!("{name}.{}", inner.name);
+        field = inner;
+    }
+    name
 }
 
 /// The ids of the columns that a file deletes by, each once.
@@ -370,7 +414,9 @@ fn add_file(
     let mut file = file::open(source.storage, &delete.path, &delete.format, content, delete.size)?;
     let schema = Arc::new(Schema::new(0, columns.pairs.iter().take(1).map(|(field, _)| field.clone()).collect())?);
     let fields = file.bind(&|fields| with_ids(source.wanted, &delete.format, fields), &schema);
-    let (leaves, reshape) = columns.plan(&Rules { path: &delete.path, constants: &() }, &fields)?;
+    let rules = Rules { path: &delete.path, constants: &() };
+    columns.check(&rules, &fields)?;
+    let (leaves, reshape) = columns.plan(&rules, &fields)?;
     let mut rows = 0usize;
     for batch in file.batches(Request::all(leaves))?.into_batches() {
         interrupt::check()?;
