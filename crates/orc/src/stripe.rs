@@ -55,7 +55,7 @@ impl StripeDirectory {
     ///
     /// # Errors
     ///
-    /// A damaged footer, or streams that extend past the end of the stripe.
+    /// A damaged footer, or streams that are not what the stripe consists of.
     pub fn read(file: &FileMetadata, stripe: &StripeInformation, bytes: &[u8]) -> Result<Self> {
         let footer: StripeFooter = file.section(bytes, "footer")?;
         let [index, data, _] = sections(stripe, file.length)?;
@@ -68,6 +68,12 @@ impl StripeDirectory {
                 StreamKind::EncryptedData => open_area(&footer, range, false, &mut streams)?,
                 kind => streams.push(StreamPlace { column: stream.column.unwrap_or(0), kind, variant: None, range }),
             }
+        }
+        if at != data.end {
+            // A stream that is left out would leave a column without values, and those behind it where others are.
+            let (found, expected) = (at.saturating_sub(index.start), data.end.saturating_sub(index.start));
+            let message = format!("its streams have {found} bytes, but the stripe has {expected} of index and data");
+            return Err(Error::corrupt("footer", message));
         }
         Ok(Self { footer, streams })
     }

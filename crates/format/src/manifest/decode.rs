@@ -29,17 +29,31 @@ use super::{FileContent, ManifestContent, Status};
 /// What the entries of a manifest inherit from the manifest list ("Manifest Inheritance", "First Row ID Inheritance").
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Inherited {
+    content: ManifestContent,
     snapshot_id: i64,
     sequence_number: i64,
-    next_row_id: Option<i64>,
+    next_row_id: NextRowId,
+}
+
+/// The row id of the next file that has none of its own.
+#[derive(Debug, Clone, Copy)]
+enum NextRowId {
+    /// The manifest is older than row lineage: row ids of its entries are ignored.
+    None,
+    /// That of its first row.
+    Known(i64),
+    /// The number of rows of a file before it is not known.
+    Unknown,
 }
 
 impl Inherited {
     pub(super) fn of(manifest: &ManifestFile) -> Self {
+        let next = manifest.first_row_id.filter(|_| manifest.content == ManifestContent::Data);
         Self {
+            content: manifest.content,
             snapshot_id: manifest.added_snapshot_id,
             sequence_number: manifest.sequence_number,
-            next_row_id: manifest.first_row_id.filter(|_| manifest.content == ManifestContent::Data),
+            next_row_id: next.map_or(NextRowId::None, NextRowId::Known),
         }
     }
 
@@ -51,13 +65,48 @@ impl Inherited {
 
     /// Files without a row id are assigned the next ones in order. A manifest without a first row id is older than row lineage:
     /// row ids of its entries are ignored.
-    fn first_row_id(&mut self, written: Option<i64>, status: Status, records: i64) -> Result<Option<i64>, Fault> {
-        let Some(next) = self.next_row_id else { return Ok(None) };
-        if !status.is_live() || written.is_some() {
-            return Ok(written);
-        }
-        self.next_row_id = Some(next.checked_add(records).ok_or(Fault::Range)?);
+    fn first_row_id(&mut self, written: Option<i64>, status: Status, records: i64) -> Result<Option<i64>, Stop> {
+        let next = match self.next_row_id {
+            NextRowId::None => return Ok(None),
+            _ if !status.is_live() || written.is_some() => return Ok(written),
+            NextRowId::Known(next) => next,
+            NextRowId::Unknown => {
+                let message = "it follows from the record_count of the files before it, and one of them does not know its own (-1)";
+                return Err(Stop::Wrong(EntryField::first_row_id, message.to_owned()));
+            }
+        };
+        self.next_row_id = match records {
+            ..0 => NextRowId::Unknown,
+            records => NextRowId::Known(next.checked_add(records).ok_or(Fault::Range)?),
+        };
         Ok(Some(next))
+    }
+
+    /// Refuses what no entry of this manifest can say: read without a word, deletes would be rows, and rows live or dead that are not.
+    fn check(&self, row: &Row<'_>) -> Result<(), Stop> {
+        let is_data = row.content == FileContent::Data;
+        let path = || String::from_utf8_lossy(row.file_path);
+        if is_data != (self.content == ManifestContent::Data) {
+            let what = if is_data { "a data file" } else { "a delete file" };
+            let message = format!("{what} in a manifest of {}: {}", self.content, path());
+            return Err(Stop::Wrong(EntryField::content, message));
+        }
+        for (field, number) in [
+            (EntryField::sequence_number, row.sequence_number),
+            (EntryField::file_sequence_number, row.file_sequence_number),
+        ] {
+            // A manifest that is not committed yet has no number.
+            let most = if self.sequence_number < 0 { i64::MAX } else { self.sequence_number };
+            if let Some(number) = number.filter(|number| !(0..=most).contains(number)) {
+                let message =
+                    format!("{number} is not among 0 to {most}, the sequence number of its manifest: {}", path());
+                return Err(Stop::Wrong(field, message));
+            }
+        }
+        match row.first_row_id {
+            Some(id) if id < 0 => Err(Stop::Wrong(EntryField::first_row_id, format!("{id} is below 0: {}", path()))),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -170,9 +219,10 @@ macro_rules! wanted_metrics {
 
 entry_fields!(metric, wanted_metrics);
 
-/// Why the walk stopped: a fault in the bytes, or an error of the partition filter.
+/// Why the walk stopped: a fault in the bytes, what a field says, or an error of the partition filter.
 enum Stop {
     Fault(Fault),
+    Wrong(EntryField, String),
     Filter(Error),
 }
 
@@ -313,6 +363,11 @@ impl<'a> Decoder<'a> {
             }
             self.entry(&mut cursor).map_err(|stop| match stop {
                 Stop::Filter(error) => error,
+                Stop::Wrong(field, message) => Error::corrupt_at(
+                    format!("manifest block {number}, entry {entry}, {}", field.name()),
+                    (data.len() - cursor.rest().len()) as u64,
+                    message,
+                ),
                 Stop::Fault(fault) => {
                     let field = self.steps.names.get(self.at).map_or("end", String::as_str);
                     // Offsets within a compressed block count decompressed bytes.
@@ -367,6 +422,7 @@ impl<'a> Decoder<'a> {
         self.position += 1;
         let status = row.status.ok_or(Fault::Range)?;
         if let Some(inherited) = &mut self.inherited {
+            inherited.check(&row)?;
             row.snapshot_id = row.snapshot_id.or(Some(inherited.snapshot_id));
             row.sequence_number = inherited.sequence_number(row.sequence_number, status);
             row.file_sequence_number = inherited.sequence_number(row.file_sequence_number, status);

@@ -87,14 +87,20 @@ impl ManifestFile {
     /// A placeholder for the sequence number that the commit assigns.
     pub const UNASSIGNED: i64 = -1;
 
-    /// Whether it may have added entries; true where that is not known.
+    /// Whether it may have added entries; true where that is not known, or where its counts contradict each other.
     pub fn has_added_files(&self) -> bool {
-        self.added_files_count.is_none_or(|count| count > 0)
+        self.may_have(self.added_files_count, self.added_rows_count)
     }
 
-    /// Whether it may have existing entries; true where that is not known.
+    /// Whether it may have existing entries; true where that is not known, or where its counts contradict each other.
     pub fn has_existing_files(&self) -> bool {
-        self.existing_files_count.is_none_or(|count| count > 0)
+        self.may_have(self.existing_files_count, self.existing_rows_count)
+    }
+
+    /// Nobody keeps a manifest without any entry: where the counts are all 0, somebody did not fill them in.
+    fn may_have(&self, files: Option<i32>, rows: Option<i64>) -> bool {
+        let counts = [self.added_files_count, self.existing_files_count, self.deleted_files_count];
+        files != Some(0) || rows.is_some_and(|rows| rows != 0) || counts == [Some(0); 3]
     }
 
     /// Whether it may have deleted entries; true where that is not known.
@@ -105,6 +111,14 @@ impl ManifestFile {
     /// Whether it may have files of the snapshot.
     pub fn has_live_files(&self) -> bool {
         self.has_added_files() || self.has_existing_files()
+    }
+
+    /// A number that is none, of a manifest that is committed.
+    fn negative(&self) -> Option<(&'static str, i64)> {
+        let numbers = [("sequence_number", Some(self.sequence_number)), ("first_row_id", self.first_row_id)];
+        numbers
+            .into_iter()
+            .find_map(|(field, number)| number.filter(|number| *number < 0).map(|number| (field, number)))
     }
 
     /// The memory that it takes in a vector that grows by doubling, with its strings and bounds.
@@ -144,6 +158,10 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<ManifestList> {
             let offset = (data.len() - cursor.rest().len()) as u64;
             let manifest = manifest.map_err(|fault| fault.at(place(entry, at), offset))?;
             budget.charge(manifest.memory()).map_err(|error| error.within(&place(entry, at)))?;
+            if let Some((field, number)) = manifest.negative() {
+                let message = format!("{number} is below 0: {}", manifest.manifest_path);
+                return Err(Error::corrupt_at(place(entry, field), offset, message));
+            }
             manifests.push(manifest);
         }
         // The next block takes the place of this one.

@@ -110,7 +110,8 @@ impl DeleteFile {
 
     /// The positions of a deletion vector.
     fn vector(self, read: &Arc<Read>) -> Result<TaskBatches> {
-        let vector = vectors::load(&read.inspect.storage, &self.part, &read.inspect.limits)?;
+        let vector =
+            vectors::load(&read.inspect.storage, &self.part, &vectors::Named::default(), &read.inspect.limits)?;
         let mut positions = vector.as_bitmap().clone().into_iter();
         let read = Arc::clone(read);
         Ok(Box::new(std::iter::from_fn(move || {

@@ -38,6 +38,7 @@ pub mod split;
 mod step;
 mod stream;
 pub mod tasks;
+mod twice;
 pub mod variant_paths;
 pub mod wanted;
 mod whole;

@@ -7,13 +7,14 @@ use arrow_schema::Fields;
 use icefield_format::limits::Held;
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::{FieldIds, ManifestContent, Metrics};
+use icefield_format::metadata::FormatVersion;
 use icefield_format::types::PrimitiveType;
 
 use super::deletes::{DeleteIndex, Deletes};
 use super::pipeline::Ordered;
 use super::prune::{DataItem, DataWork, DeleteItem, DeleteWork, Pruner, stored};
 use super::window::Window;
-use super::{Plan, PlannedManifest, Scan, ScanReport, changelog, incremental};
+use super::{Plan, PlannedManifest, Scan, ScanReport, changelog, incremental, twice};
 use crate::error::Result;
 
 /// The data files of a scan as they are found; manifests of which no file is left do not appear.
@@ -30,6 +31,8 @@ pub struct PlanStream {
     stored: std::vec::IntoIter<usize>,
     window: Option<Window>,
     held: Held,
+    /// The row ids that the table has given end here, where it gives any.
+    next_row_id: Option<i64>,
 }
 
 impl Scan {
@@ -113,6 +116,11 @@ impl PlanStream {
             manifests.push(manifest);
         }
         let is_changelog = self.is_changelog();
+        // A changelog has the files of several snapshots, and one that was added and removed twice.
+        if !is_changelog {
+            twice::check_entries(&manifests)?;
+            self.next_row_id.map_or(Ok(()), |next| twice::check_row_ids(&manifests, next))?;
+        }
         // Nobody else has the index once the last manifest is done.
         drop(self.found);
         let deletes = match (self.changed, Arc::try_unwrap(self.index)) {
@@ -143,6 +151,7 @@ impl Planned {
         let remote = data.first().is_some_and(|item| scan.storage.is_remote(&item.manifest.manifest_path));
         let stored = stored(data.iter().map(|item| &item.manifest)).into_iter();
         let appends = scan.changes.clone().filter(|changes| !changes.is_changelog());
+        let metadata = &scan.metadata;
         let work = DataWork { pruner, index: index.clone(), metrics, changes: appends };
         PlanStream {
             found: Ordered::new(Arc::new(work), data, remote),
@@ -154,6 +163,7 @@ impl Planned {
             stored,
             window: scan.batch.map(Window::new),
             held,
+            next_row_id: (metadata.format_version() >= FormatVersion::V3).then(|| metadata.next_row_id()),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use icefield_format::Limits;
+use icefield_format::manifest::ManifestContent;
 use icefield_format::manifest::entries::ManifestHeader;
 use icefield_format::manifest::list::{self, ManifestFile};
 use icefield_format::metadata::{Snapshot, SnapshotManifests, TableMetadata};
@@ -29,12 +30,37 @@ pub fn of_snapshot(
         SnapshotManifests::List(path) => {
             let read = list::read(&storage.read_at_most(path, limits.avro_bytes)?, limits)
                 .map_err(|error| error.in_file(path))?;
+            check(&read.manifests, metadata).map_err(|message| Error::corrupt_file(path, message))?;
             Ok(read.manifests)
         }
         SnapshotManifests::Inline(paths) => {
-            paths.iter().map(|path| inline(storage, metadata, snapshot, path, limits)).collect()
+            let manifests = paths.iter().map(|path| inline(storage, metadata, snapshot, path, limits));
+            let manifests = manifests.collect::<Result<Vec<_>>>()?;
+            check(&manifests, metadata).map_err(|message| {
+                icefield_format::Error::corrupt(format!("snapshot {}", snapshot.snapshot_id), message)
+            })?;
+            Ok(manifests)
         }
     }
+}
+
+/// Refuses a manifest of data files that is named twice, whose rows would be read twice, and one that is newer than the table.
+fn check(manifests: &[ManifestFile], metadata: &TableMetadata) -> Result<(), String> {
+    let mut known = HashSet::with_capacity(manifests.len());
+    let last = metadata.last_sequence_number();
+    for manifest in manifests {
+        let path = &manifest.manifest_path;
+        if manifest.content == ManifestContent::Data && !known.insert(path.as_str()) {
+            return Err(format!("it names the manifest {path} twice"));
+        }
+        if manifest.sequence_number > last {
+            let number = manifest.sequence_number;
+            return Err(format!(
+                "the manifest {path} has the sequence number {number}, the last one of the table is {last}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The snapshots of a table, of those with the same manifest list the first.

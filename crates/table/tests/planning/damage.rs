@@ -14,7 +14,7 @@ fn world(location: &str) -> World {
         spec_id: 0,
         sequence_number: 1,
         deletes: false,
-        entries: (0..count).map(|n| (true, file(format!("{location}/data/{n:0>200}.parquet"), 0, n))).collect(),
+        entries: (0..count).map(|n| (true, file(format!("{location}/data/{count}-{n:0>200}.parquet"), 0, n))).collect(),
         ..Manifest::default()
     };
     let mut deletes = data(600);

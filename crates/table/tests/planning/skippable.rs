@@ -25,11 +25,11 @@ fn files_can_be_skipped_by_bounds_that_are_disjoint_or_missing() {
     for (what, manifests, expected) in CASES {
         let folder = tempfile::tempdir().unwrap();
         let storage = Storage::default();
-        let manifest = |files: &&[Option<&[&str]>]| Manifest {
+        let manifest = |(place, files): (usize, &&[Option<&[&str]>])| Manifest {
             sequence_number: 1,
             entries: (files.iter().enumerate())
                 .map(|(number, names)| {
-                    let mut made = file(format!("data-{number}"), 0, 1);
+                    let mut made = file(format!("data-{place}-{number}"), 0, 1);
                     let values = names.unwrap_or_default().iter().map(|name| Some(Value::String((*name).to_owned())));
                     set_metrics(&mut made, NAME, &values.collect::<Vec<_>>(), true, names.is_some());
                     (true, made)
@@ -37,7 +37,7 @@ fn files_can_be_skipped_by_bounds_that_are_disjoint_or_missing() {
                 .collect(),
             ..Manifest::default()
         };
-        let manifests: Vec<_> = manifests.iter().map(manifest).collect();
+        let manifests: Vec<_> = manifests.iter().enumerate().map(manifest).collect();
         let location = folder.path().to_str().unwrap();
         for version in 2..=3 {
             let world = World::write(&storage, &format!("{location}/v{version}"), version, &manifests);

@@ -115,6 +115,13 @@ impl ListWriter {
                 // Existing rows count as well: files of older snapshots may not have row ids yet.
                 let rows = count(&manifest, manifest.existing_rows_count)?
                     .checked_add(count(&manifest, manifest.added_rows_count)?);
+                if rows.is_some_and(|rows| rows < 0) {
+                    return Err(Error::invalid(format!(
+                        "{} has files whose record_count is not known (-1), so that their rows get no row ids: rewrite these files \
+                         before the table is of version 3",
+                        manifest.manifest_path
+                    )));
+                }
                 let after = rows.and_then(|rows| next.checked_add(rows)).filter(|after| *after >= next);
                 manifest.first_row_id = Some(next);
                 self.next_row_id = Some(after.ok_or_else(|| Error::invalid("all row ids are used up"))?);

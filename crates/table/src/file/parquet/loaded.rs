@@ -22,6 +22,8 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use zstd::bulk::Decompressor;
 use zstd::zstd_safe::get_frame_content_size;
 
+use super::whole_chunk::WholeChunk;
+
 /// Bytes that are tried for a page that does not say how many it takes, and those that are kept for the next such page.
 const SCRATCH: (usize, usize) = (1 << 20, 8 << 20);
 
@@ -65,9 +67,10 @@ impl LoadedGroups {
         if matches!(about.compression(), Compression::ZSTD(_))
             && let Some(pages) = InflatedPages::new(Arc::clone(bytes), about, rows)
         {
-            return Ok(Box::new(pages));
+            return Ok(WholeChunk::counted(Box::new(pages), about));
         }
-        Ok(Box::new(SerializedPageReader::new(Arc::clone(bytes), about, rows, None)?))
+        let pages = SerializedPageReader::new(Arc::clone(bytes), about, rows, None)?;
+        Ok(WholeChunk::counted(Box::new(pages), about))
     }
 }
 

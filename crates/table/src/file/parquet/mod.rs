@@ -32,6 +32,7 @@ mod tail;
 mod uuids;
 pub mod variant;
 pub mod variant_value;
+mod whole_chunk;
 mod write;
 
 pub use options::ParquetOptions;

@@ -9,7 +9,7 @@
 //! reads stay unseen there.
 
 use std::any::Any;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use parquet::basic::Compression;
 use parquet::column::page::{PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::page_index::PageIndexProvider;
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::offset_index::{OffsetIndexMetaData, PageLocation};
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::guard::guarded;
-use super::indexed;
+use super::{indexed, whole_chunk};
 use crate::error::Result as TableResult;
 
 /// Bytes that are read of a page for its header; where they are too few, the page is read.
@@ -58,6 +58,21 @@ impl PageIndexProvider for Sound {
     fn as_any(&self) -> &dyn Any {
         self
     }
+}
+
+/// A footer whose row groups are numbered by their places in it. Rows are counted through a file in that order: the `ordinal` of a
+/// row group is optional, and files that were put together of others keep those of their parts.
+pub(super) fn numbered(metadata: ParquetMetaData) -> Result<ParquetMetaData> {
+    let is_its_place =
+        |(place, group): (usize, &RowGroupMetaData)| group.ordinal().map(usize::try_from) == Some(Ok(place));
+    if metadata.row_groups().iter().enumerate().all(is_its_place) {
+        return Ok(metadata);
+    }
+    let mut builder = metadata.into_builder();
+    for (place, group) in builder.take_row_groups().into_iter().enumerate() {
+        builder = builder.add_row_group(group.into_builder().set_ordinal(i32::try_from(place)?).build()?);
+    }
+    Ok(builder.build())
 }
 
 /// A footer whose page index describes each column chunk from its first row and byte to its last ones, or says nothing of it.
@@ -119,6 +134,8 @@ struct Chunk {
 pub(super) struct Checks {
     metadata: Arc<ParquetMetaData>,
     chunks: Vec<Chunk>,
+    /// Column chunks of lists and maps by where they begin: their values are counted where they are fetched whole.
+    repeated: HashMap<u64, ColumnChunkMetaData>,
     /// Whether rows are skipped by the page index; else it says where pages lie, and no more.
     is_sparse: bool,
     is_remote: bool,
@@ -132,17 +149,20 @@ impl Checks {
         columns: impl IntoIterator<Item = usize> + Clone,
         (is_sparse, is_remote): (bool, bool),
     ) -> Self {
-        let mut chunks = Vec::new();
+        let (mut chunks, mut repeated) = (Vec::new(), HashMap::new());
         for group in groups {
             let index = metadata.page_index_for_row_group(*group);
             for column in columns.clone() {
                 let about = metadata.row_groups().get(*group).and_then(|group| group.columns().get(column));
+                if let Some(about) = about.filter(|about| about.column_descr().max_rep_level() > 0) {
+                    repeated.extend(range(about).map(|place| (place.start, about.clone())));
+                }
                 if let (Some(place), Some(_)) = (about.and_then(range), index.page_locations(column)) {
                     chunks.push(Chunk { group: *group, column, place, is_checked: false });
                 }
             }
         }
-        Self { metadata: Arc::clone(metadata), chunks, is_sparse, is_remote }
+        Self { metadata: Arc::clone(metadata), chunks, repeated, is_sparse, is_remote }
     }
 
     /// Checks the headers of pages, but for those with rows of a row group, counted from its first one on, that are read.
@@ -187,6 +207,13 @@ impl Checks {
         bytes: &[Bytes],
         read: impl Fn(Range<u64>) -> TableResult<Bytes>,
     ) -> TableResult<()> {
+        for (range, bytes) in ranges.iter().zip(bytes) {
+            if let Some(about) =
+                self.repeated.get(&range.start).filter(|about| self::range(about).as_ref() == Some(range))
+            {
+                guarded(path, || whole_chunk::check(bytes, about))?;
+            }
+        }
         let mut chunks = std::mem::take(&mut self.chunks);
         let starts: HashSet<u64> = ranges.iter().map(|range| range.start).collect();
         for (range, bytes) in ranges.iter().zip(bytes) {

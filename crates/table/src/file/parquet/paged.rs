@@ -16,6 +16,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::indexed::IndexedPages;
 use super::loaded::InflatedPages;
+use super::whole_chunk::WholeChunk;
 use crate::error::Error;
 use crate::storage::OpenObject;
 
@@ -113,7 +114,7 @@ impl Chunks {
         };
         match locations {
             Some(places) => Ok(Box::new(IndexedPages::new(pages, about, &places, rows)?)),
-            None => Ok(pages),
+            None => Ok(WholeChunk::counted(pages, about)),
         }
     }
 }

@@ -24,7 +24,7 @@ use super::columns::Columns;
 use super::distinct::Distinct;
 use super::guard::guarded;
 use super::loaded::LoadedGroups;
-use super::page_index::{Checks, sound};
+use super::page_index::{Checks, numbered, sound};
 use super::paged::{Failure, PagedGroups};
 use super::row_groups::{Leaf, Tested};
 use super::selection::Selected;
@@ -82,7 +82,7 @@ impl ParquetFile {
         let metadata = footers::footer(storage, path, size, || {
             let (metadata, read) = footer(storage, path, size)?;
             tail = read;
-            guarded(path, || as_arrow(Arc::new(sound(metadata))))
+            guarded(path, || as_arrow(Arc::new(sound(numbered(metadata)?))))
         })?;
         let (storage, path) = (storage.clone(), path.into());
         Ok(Self { storage, path, size, tail, metadata, decimals: BTreeMap::new(), int96: None, bound: None })
@@ -452,6 +452,11 @@ impl DataFileReader for ParquetFile {
     fn metrics(&self, modes: &Modes) -> Result<FileMetrics> {
         let Some((fields, schema)) = &self.bound else { return Err(Error::Internal("columns without ids".into())) };
         metrics::of_foreign(self.metadata(), fields, schema, modes).map_err(|error| error.in_file(&self.path))
+    }
+
+    fn rows(&self) -> Option<u64> {
+        // That is what is read: `num_rows` of the footer says it once more, and is not asked.
+        Some(self.row_numbers().last().map_or(0, |group| group.end))
     }
 
     fn nulls(&self) -> Vec<Option<Nulls>> {
