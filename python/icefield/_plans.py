@@ -69,7 +69,12 @@ def plan_html(report: Mapping[str, int], files: pa.Table, below: str) -> str:
     deletes = [len(deletes) or None for chunk in shown["deletes"].chunks for deletes in chunk]
     columns = shown.select(["file_path", "record_count", "file_size_in_bytes"])
     rows = [
-        (file["file_path"].removeprefix(below), f"{file['record_count']:,}", size_of(file["file_size_in_bytes"]), count)
+        (
+            file["file_path"].removeprefix(below),
+            f"{file['record_count']:,}" if file["record_count"] >= 0 else "not known",
+            size_of(file["file_size_in_bytes"]),
+            count,
+        )
         for file, count in zip(columns.to_pylist(), deletes, strict=True)
     ]
     left_out = {"not shown": counted(files.num_rows - len(rows), "file")} if files.num_rows > len(rows) else {}

@@ -40,7 +40,9 @@ def replaced(
     table = catalog.create_table("a.t", schema.append(FILLER), properties={**properties, "format-version": "3"})
     # A file of ours, larger than theirs: bytes that belong to no page make both as long as the manifest says.
     bytes_ = Random(1).randbytes(50_000)
-    table.append(pa.table({**{f.name: pa.nulls(1, f.type) for f in schema}, "filler": pa.array([bytes_])}))
+    count = theirs.num_rows
+    filler = pa.array([bytes_, *[None] * (count - 1)], pa.binary())
+    table.append(pa.table({**{f.name: pa.nulls(count, f.type) for f in schema}, "filler": filler}))
     path = next((folder / "wh").rglob("*.parquet"))
     size = path.stat().st_size
     pq.write_table(theirs, path, compression="none", **options)

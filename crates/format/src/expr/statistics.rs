@@ -199,7 +199,8 @@ impl TermStatistics<'_> {
 
     /// Whether the counts are of all rows: those of nested columns leave out rows whose parent is null in files of some writers.
     pub(super) fn counts_all_rows(&self) -> bool {
-        !self.term.reference.is_nested() || self.field.value_count.is_some_and(|values| values >= self.record_count)
+        let covers = |values| self.record_count >= 0 && values >= self.record_count;
+        !self.term.reference.is_nested() || self.field.value_count.is_some_and(covers)
     }
 
     pub(super) fn contains_nulls_only(&self) -> bool {

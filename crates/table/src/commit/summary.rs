@@ -1,6 +1,6 @@
 //! The summary of a snapshot ("Snapshots", optional summary fields in Appendix F), as the Java library writes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::{DataFile, FileContent, FileFormat};
@@ -20,7 +20,11 @@ const TOTALS: [(&str, &str, &str); 6] = [
 
 /// Counts of one kind of change, of the whole snapshot or of a partition.
 #[derive(Debug, Clone, Default)]
-struct Counts(BTreeMap<&'static str, i64>);
+struct Counts {
+    known: BTreeMap<&'static str, i64>,
+    /// Those to which a file adds that does not know its rows, as some of old imports.
+    unknown: BTreeSet<&'static str>,
+}
 
 /// The order in which counts stand in the text of a partition.
 const ORDER: [&str; 18] = [
@@ -83,8 +87,15 @@ const REMOVED: Names = Names {
 
 impl Counts {
     fn add(&mut self, name: &'static str, count: i64) {
-        let known = self.0.entry(name).or_default();
+        let known = self.known.entry(name).or_default();
         *known = known.saturating_add(count);
+    }
+
+    fn add_rows(&mut self, name: &'static str, file: &DataFile) {
+        match file.record_count {
+            ..0 => drop(self.unknown.insert(name)),
+            rows => self.add(name, rows),
+        }
     }
 
     fn count(&mut self, file: &DataFile, names: &Names) {
@@ -93,29 +104,30 @@ impl Counts {
         match file.content {
             FileContent::Data => {
                 self.add(names.data_files, 1);
-                self.add(names.records, file.record_count);
+                self.add_rows(names.records, file);
             }
             FileContent::PositionDeletes => {
                 let vector = file.format() == Some(FileFormat::Puffin);
                 self.add(if vector { names.vectors } else { names.position_files }, 1);
                 self.add(names.delete_files, 1);
-                self.add(names.positions, file.record_count);
+                self.add_rows(names.positions, file);
             }
             FileContent::EqualityDeletes => {
                 self.add(names.equality_files, 1);
                 self.add(names.delete_files, 1);
-                self.add(names.equalities, file.record_count);
+                self.add_rows(names.equalities, file);
             }
         }
     }
 
     fn merge(&mut self, other: &Self) {
-        other.0.iter().for_each(|(name, count)| self.add(name, *count));
+        other.known.iter().for_each(|(name, count)| self.add(name, *count));
+        self.unknown.extend(&other.unknown);
     }
 
     /// The counts that are not zero.
     fn shown(&self) -> impl Iterator<Item = (&'static str, i64)> {
-        ORDER.iter().filter_map(|name| Some((*name, *self.0.get(name)?))).filter(|(_, count)| *count > 0)
+        ORDER.iter().filter_map(|name| Some((*name, *self.known.get(name)?))).filter(|(_, count)| *count > 0)
     }
 }
 
@@ -184,7 +196,7 @@ impl SummaryBuilder {
 
     /// A count by its name in the summary; zero if there is none.
     pub fn count(&self, name: &str) -> i64 {
-        self.counts.0.get(name).copied().unwrap_or(0)
+        self.counts.known.get(name).copied().unwrap_or(0)
     }
 
     /// The summary. `previous` is that of the branch's snapshot before, where the branch has one; `partition_limit` is
@@ -239,8 +251,11 @@ impl SummaryBuilder {
         }
     }
 
-    /// A total; none where the one before is not known.
+    /// A total; none where the one before is not known, or what is added to it or taken from it.
     fn total(&self, previous: Option<&StringMap>, total: &str, added: &str, removed: &str) -> Option<i64> {
+        if [added, removed].iter().any(|name| self.counts.unknown.contains(name)) {
+            return None;
+        }
         let before = match previous {
             Some(previous) => previous.get(total)?.parse::<i64>().ok()?,
             None => 0,

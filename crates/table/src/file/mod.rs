@@ -52,6 +52,14 @@ pub trait DataFileReader: Send {
     /// [`DataFileReader::bind`] settled. Of an Avro file that is the number of rows.
     fn metrics(&self, modes: &Modes) -> Result<FileMetrics>;
 
+    /// Rows of the file, where its footer tells. An Avro file has none: [`DataFileReader::count_rows`] looks at its blocks.
+    fn rows(&self) -> Option<u64>;
+
+    /// Rows of the file.
+    fn count_rows(&self) -> Result<u64> {
+        self.rows().ok_or_else(|| Error::Internal("a file whose reader does not count its rows".to_owned()))
+    }
+
     /// What the statistics of the file say of the nulls of each leaf; nothing of those that are not there.
     fn nulls(&self) -> Vec<Option<Nulls>> {
         Vec::new()
@@ -89,6 +97,13 @@ pub struct Request {
     pub batch_rows: usize,
     /// Threads that may read the file.
     pub threads: usize,
+    /// Rows that the file must have, where somebody says. A format whose files have no footer counts them while they are read.
+    pub expected_rows: Option<u64>,
+}
+
+/// The error of a file that has other rows than its manifest says.
+pub(crate) fn other_rows(path: &str, found: u64, expected: u64) -> Error {
+    Error::corrupt_file(path, format!("it has {found} rows, but the manifest says {expected}"))
 }
 
 /// Says for every row of a batch whether it stays.
@@ -162,6 +177,7 @@ impl Request {
             filter: None,
             batch_rows: BATCH_ROWS,
             threads: 1,
+            expected_rows: None,
         }
     }
 }

@@ -174,7 +174,8 @@ impl Counts {
             self.spec_id = spec_id;
             self.last_updated = Some((snapshot.timestamp_ms, snapshot.snapshot_id));
         }
-        let records = entries.record_count.value(row);
+        // What is not known, of old imports, counts as none.
+        let records = entries.record_count.value(row).max(0);
         let add = |(total, files): &mut (i64, i32)| {
             *total = total.saturating_add(records);
             *files = files.saturating_add(1);

@@ -17,6 +17,7 @@ use icefield_format::types::reserved::{DELETE_FILE_PATH, FILE, LAST_UPDATED_SEQU
 use super::places;
 use super::row_condition::RowCondition;
 use crate::error::{Error, Result};
+use crate::file;
 use crate::interrupt;
 use crate::limits::limits;
 use crate::plan::deletes::{DeleteFile, DeleteKind};
@@ -78,14 +79,6 @@ pub enum MatchedRows {
 }
 
 impl MatchedFile {
-    /// The number of rows that match; of [`MatchedRows::All`] those of the file, deleted ones included.
-    pub fn row_count(&self) -> i64 {
-        match &self.rows {
-            MatchedRows::All => self.file.record_count,
-            MatchedRows::Some(positions) => i64::try_from(positions.cardinality()).unwrap_or(i64::MAX),
-        }
-    }
-
     /// Whether rows of it are deleted by values: how many it has left is not known then.
     pub fn has_equality_deletes(&self) -> bool {
         self.part.deletes.iter().any(|delete| delete.kind == DeleteKind::Equality)
@@ -264,7 +257,7 @@ impl Matches {
                 MatchedRows::Some(rows) => rows.clone(),
                 MatchedRows::All => {
                     let mut all = DeletionVector::new();
-                    all.insert_range(0..file.file.record_count.max(0).unsigned_abs())?;
+                    all.insert_range(0..self.record_count(file)?)?;
                     Arc::new(all)
                 }
             };
@@ -292,7 +285,19 @@ impl Matches {
         Ok(rows_chosen(task, &self.scan.storage, Chosen::Without(gone), &options)?.with_width(threads))
     }
 
-    /// What older delete files delete of each file by position: by all of them, or by those that are about one file only.
+    /// The rows of a file, deleted ones included: what its manifest says, or the file, where that does not know.
+    pub fn record_count(&self, file: &MatchedFile) -> Result<u64> {
+        match u64::try_from(file.part.record_count) {
+            Ok(known) => Ok(known),
+            Err(_) => {
+                let FilePart { path, format, size, .. } = &file.part;
+                file::open(&self.scan.storage, path, format, FileContent::Data, *size)?.count_rows()
+            }
+        }
+    }
+
+    /// What older delete files delete of each file by position: by all of them, or by those that are about one file only. Positions
+    /// beyond the end of a file, of which rows were looked for, are not among them.
     pub fn deleted_before(&self, files: &[&MatchedFile], only_own: bool) -> Result<Vec<Option<Arc<DeletionVector>>>> {
         let parts: Vec<FilePart> = files
             .iter()
@@ -305,7 +310,17 @@ impl Matches {
             })
             .collect();
         let deletes = Deletes::new(&self.scan.storage, &self.wanted, &parts, &self.scan.limits)?;
-        parts.iter().map(|part| deletes.positions_of(part)).collect()
+        let within = |(part, file): (&FilePart, &&MatchedFile)| -> Result<Option<Arc<DeletionVector>>> {
+            let Some(positions) = deletes.positions_of(part)? else { return Ok(None) };
+            let rows = self.record_count(file)?;
+            Ok(Some(match positions.max() {
+                Some(last) if last >= rows => {
+                    Arc::new(DeletionVector::from_positions(positions.positions_in(0..rows))?)
+                }
+                _ => positions,
+            }))
+        };
+        parts.iter().zip(files).map(within).collect()
     }
 
     fn task(&self, parts: Vec<FilePart>, columns: Arc<Schema>) -> ReadTask {
@@ -323,6 +338,14 @@ impl Candidates {
     fn rows_with(&self, wanted: Arc<Wanted>) -> Result<BatchStream> {
         let task = ReadTask { wanted, parts: self.parts.clone() };
         rows_with(task, &self.matches.scan.storage, None, &self.matches.scan.limits, &self.matches.options())
+    }
+
+    /// The rows of all files, deleted ones included.
+    pub fn row_count(&self) -> Result<i64> {
+        self.matches.files.iter().try_fold(0_i64, |sum, file| {
+            let rows = i64::try_from(self.matches.record_count(file)?).unwrap_or(i64::MAX);
+            Ok(sum.saturating_add(rows))
+        })
     }
 
     /// The files.

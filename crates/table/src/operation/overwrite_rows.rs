@@ -113,8 +113,15 @@ pub fn overwrite_partitions(
             }
         };
     }
+    let rows_removed = match candidates.row_count() {
+        Ok(rows) => rows,
+        Err(error) => {
+            discard(&added);
+            return Err(error);
+        }
+    };
     let mut result = RowsReplaced {
-        rows_removed: candidates.files().map(|file| file.record_count).sum(),
+        rows_removed,
         rows_added: added.iter().map(|file| file.record_count).sum(),
         ..RowsReplaced::default()
     };

@@ -28,7 +28,7 @@ use crate::{interrupt, runtime};
 
 /// Of a file that loses at least one of so many of its rows, the others are rewritten, where the table does not say how rows are
 /// deleted: reading it beside its deletes would cost more than is saved, time after time.
-const REWRITTEN_SHARE: i64 = 5;
+const REWRITTEN_SHARE: u64 = 5;
 
 /// How rows are taken out of files (`write.delete.mode`, `write.update.mode`, `write.merge.mode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,14 +103,11 @@ impl Mode {
     }
 
     /// Whether a file that loses some rows is rewritten.
-    fn rewrites(self, file: &MatchedFile, version: FormatVersion) -> bool {
+    fn rewrites(self, lost: u64, rows: u64, version: FormatVersion) -> bool {
         match self {
             Self::CopyOnWrite => true,
             Self::MergeOnRead => false,
-            Self::Auto => {
-                let lost = file.row_count().saturating_mul(REWRITTEN_SHARE);
-                version < FormatVersion::V2 || lost >= file.file.record_count
-            }
+            Self::Auto => version < FormatVersion::V2 || lost.saturating_mul(REWRITTEN_SHARE) >= rows,
         }
     }
 }
@@ -203,7 +200,7 @@ impl<'a> Removals<'a> {
     /// Decides what becomes of each file.
     ///
     /// # Errors
-    /// Older deletes that cannot be read.
+    /// Older deletes that cannot be read, and a file whose rows nobody has counted, if it cannot be.
     pub fn plan(matches: &'a Matches, mode: Mode, version: FormatVersion) -> Result<Self> {
         let mut own = Self { matches, dropped: Vec::new(), rewritten: Vec::new(), marked: Vec::new(), rows: 0 };
         let is_known = |file: &&MatchedFile| !file.part.deletes.is_empty() && !file.has_equality_deletes();
@@ -212,12 +209,13 @@ impl<'a> Removals<'a> {
         for file in &matches.files {
             let before = if is_known(&file) { before.next().flatten() } else { None };
             let before = before.map_or(0, |positions| positions.cardinality());
-            let live = file.file.record_count.max(0).unsigned_abs().saturating_sub(before);
+            let rows = matches.record_count(file)?;
+            let live = rows.saturating_sub(before);
             let (lost, of_file) = match &file.rows {
                 MatchedRows::All => (live, &mut own.dropped),
-                MatchedRows::Some(rows) => match rows.cardinality() {
+                MatchedRows::Some(positions) => match positions.cardinality() {
                     all if all >= live && !file.has_equality_deletes() => (all, &mut own.dropped),
-                    some if mode.rewrites(file, version) => (some, &mut own.rewritten),
+                    some if mode.rewrites(some, rows, version) => (some, &mut own.rewritten),
                     some => (some, &mut own.marked),
                 },
             };

@@ -31,7 +31,8 @@ impl PlannedManifest {
         match (applied.next(), applied.next()) {
             (None, _) => Ok(Some(rows)),
             (Some(place), None) if deletes.kind(*place)? == DeleteKind::Vector => {
-                Ok(Some(rows - deletes.record_count(*place)?).filter(|rows| *rows >= 0))
+                let deleted = deletes.record_count(*place)?;
+                Ok((0..=rows).contains(&deleted).then(|| rows - deleted))
             }
             _ => Ok(None),
         }

@@ -91,7 +91,8 @@ impl Stream {
                     return Ok(end);
                 }
                 files = files.saturating_add(1);
-                let count = u64::try_from(manifest.entries.record_count.value(row)).unwrap_or_default();
+                // An old import may not know the count: a batch ends somewhere all the same.
+                let count = u64::try_from(manifest.entries.record_count.value(row)).unwrap_or(1);
                 rows = rows.saturating_add(count);
                 end = Offset { snapshot_id, position: position.saturating_add(1) };
                 if rows >= limit.rows {

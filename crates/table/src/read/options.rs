@@ -14,6 +14,8 @@ use crate::stream::BatchStream;
 const FETCHED: u64 = 128 << 20;
 /// How many times as large as in its file a row is in memory, about.
 const GROWTH: u64 = 4;
+/// Bytes of a row in a file of which nobody knows the number of rows.
+const SOME_ROW: u64 = 100;
 /// Batches of a thread that are decoded or wait, and as many again while they are made.
 const IN_FLIGHT: usize = 8;
 
@@ -84,8 +86,11 @@ impl ReadOptions {
     pub(super) fn batch_rows(&self, part: &FilePart, threads: usize) -> usize {
         let asked = self.batch_rows.unwrap_or(BATCH_ROWS);
         let Some(memory) = self.memory else { return asked };
-        let rows = part.record_count.max(1).unsigned_abs();
-        let row = usize::try_from((part.size / rows + 1).saturating_mul(GROWTH)).unwrap_or(usize::MAX);
+        let rows = match part.record_count {
+            unknown if unknown < 0 => part.size / SOME_ROW,
+            rows => rows.unsigned_abs(),
+        };
+        let row = usize::try_from((part.size / rows.max(1) + 1).saturating_mul(GROWTH)).unwrap_or(usize::MAX);
         asked.min(memory / IN_FLIGHT / threads.max(1) / row).max(1)
     }
 

@@ -179,6 +179,13 @@ impl PartReader<'_> {
             return Ok(Opened::Parts(Vec::new()));
         }
         let mut file = file::open(storage, &part.path, &part.format, FileContent::Data, part.size)?;
+        // What the manifest says was believed where rows were counted, and files skipped or dropped, without being read.
+        let expected_rows = u64::try_from(part.record_count).ok();
+        if let (Some(expected), Some(found)) = (expected_rows, file.rows())
+            && expected != found
+        {
+            return Err(file::other_rows(&part.path, found, expected));
+        }
         let mut fields = file.bind(&|fields| with_ids(self.wanted, &part.format, fields), &self.wanted.schema);
         let is_inside = |filter: &BoundExpr| filter.predicates().any(|predicate| predicate.term.extract.is_some());
         if !self.wanted.variant_paths.is_empty() || is_inside(&residual) {
@@ -219,6 +226,7 @@ impl PartReader<'_> {
             prune: residual,
             threads: self.threads,
             batch_rows,
+            expected_rows,
             ..Request::all(leaves)
         };
         let Some(marks) = marks else {

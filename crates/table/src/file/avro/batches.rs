@@ -34,6 +34,9 @@ pub(super) struct Batches {
     /// Place among the ranges of wanted rows: those before it are done.
     next_range: usize,
     empty_rows: u64,
+    /// Rows of the blocks of this piece so far, and whether all of them are counted.
+    rows_passed: u64,
+    is_counted: bool,
     ended: bool,
 }
 
@@ -63,6 +66,8 @@ impl Batches {
             open: None,
             next_range: 0,
             empty_rows: 0,
+            rows_passed: 0,
+            is_counted: false,
             markers: piece.markers,
             shared: Arc::clone(shared),
             ended: false,
@@ -90,12 +95,18 @@ impl Batches {
     fn open_next(&mut self) -> Result<bool> {
         while let Some((marker, block)) = self.blocks.next()? {
             let rows = block.first_row..block.first_row.saturating_add(block.rows);
+            if marker >= self.markers.start {
+                self.rows_passed = self.rows_passed.saturating_add(block.rows);
+            }
             if marker < self.markers.start || rows.is_empty() || self.selected(rows.clone()).is_none() {
                 continue;
             }
             let bytes = if self.reads_rows() { self.decompress(&block)? } else { Bytes::new() };
             self.open = Some(OpenBlock { next: rows.start, block, bytes, place: 0, passed: VecDeque::new() });
             return Ok(true);
+        }
+        if let Some(counted) = self.shared.counted.as_ref().filter(|_| !std::mem::replace(&mut self.is_counted, true)) {
+            counted.end(self.rows_passed, &self.shared.file.path)?;
         }
         Ok(false)
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use arrow_schema::Fields;
 use icefield_format::Limits;
@@ -11,7 +12,7 @@ use icefield_format::avro::{Codec, RecordSchema};
 use super::blocks::{Blocks, Start, Window};
 use super::decode::Decoder;
 use crate::error::{Error, Result};
-use crate::file::Request;
+use crate::file::{Request, other_rows};
 
 /// Bytes of a piece of a file, at the least, where several threads read it.
 pub(super) const PIECE_BYTES: u64 = 4 << 20;
@@ -52,6 +53,37 @@ pub(super) struct Shared {
     pub(super) file: Header,
     pub(super) columns: Fields,
     pub(super) request: Request,
+    /// The rows of the blocks that were passed, where all blocks of the file are.
+    pub(super) counted: Option<Counted>,
+}
+
+/// Rows of all blocks of a file, counted by the threads that read its pieces, and the number that they must come to.
+pub(super) struct Counted {
+    expected: u64,
+    found: AtomicU64,
+    pieces: AtomicUsize,
+}
+
+impl Counted {
+    /// None is counted yet.
+    pub(super) fn new(expected: u64) -> Self {
+        Self { expected, found: AtomicU64::new(0), pieces: AtomicUsize::new(0) }
+    }
+
+    /// Announces so many pieces.
+    pub(super) fn expect(&self, pieces: usize) {
+        self.pieces.store(pieces, Ordering::Release);
+    }
+
+    /// A piece has ended, in whose blocks there were so many rows; the last one says what is wrong with the sum.
+    pub(super) fn end(&self, rows: u64, path: &str) -> Result<()> {
+        let before = self.found.fetch_add(rows, Ordering::AcqRel);
+        let is_last = self.pieces.fetch_sub(1, Ordering::AcqRel) == 1;
+        match before.saturating_add(rows) {
+            found if is_last && found != self.expected => Err(other_rows(path, found, self.expected)),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Shared {

@@ -8,7 +8,7 @@ use icefield_format::types::Schema as TableSchema;
 
 use super::batches::Batches;
 use super::blocks::{Blocks, Start, Window};
-use super::pieces::{Header, PIECE_BYTES, Piece, Shared, pieces_by_bytes};
+use super::pieces::{Counted, Header, PIECE_BYTES, Piece, Shared, pieces_by_bytes};
 use super::schema::{fields, settled};
 use crate::error::{Error, Result};
 use crate::file::leaves::count;
@@ -76,13 +76,22 @@ impl DataFileReader for AvroFile {
     }
 
     fn metrics(&self, _: &Modes) -> Result<FileMetrics> {
+        let rows = i64::try_from(self.count_rows()?).unwrap_or(i64::MAX);
+        Ok(FileMetrics { record_count: rows, ..FileMetrics::default() })
+    }
+
+    fn rows(&self) -> Option<u64> {
+        None
+    }
+
+    fn count_rows(&self) -> Result<u64> {
         let Header { window, sync, first_block, size, .. } = &self.file;
         let mut blocks = Blocks::new(window.clone(), *sync, Start::Block(*first_block, 0), *size);
-        let mut rows = 0_i64;
+        let mut rows = 0_u64;
         while let Some((_, block)) = blocks.next()? {
-            rows = rows.saturating_add(i64::try_from(block.rows).unwrap_or(i64::MAX));
+            rows = rows.saturating_add(block.rows);
         }
-        Ok(FileMetrics { record_count: rows, ..FileMetrics::default() })
+        Ok(rows)
     }
 
     fn batches(self: Box<Self>, request: Request) -> Result<Opened> {
@@ -92,12 +101,16 @@ impl DataFileReader for AvroFile {
         let counts = request.rows.is_some() || request.leaves.iter().chain(tested).any(|leaf| *leaf == position);
         let range = request.range.0..request.range.0.saturating_add(request.range.1).min(file.size);
         let threads = request.threads;
-        let shared = Arc::new(Shared { file, columns, request });
+        let counted = request.expected_rows.filter(|_| range.start == 0 && range.end == file.size).map(Counted::new);
+        let shared = Arc::new(Shared { file, columns, request, counted });
         let pieces = match threads > 1 && range.end.saturating_sub(range.start) >= 2 * PIECE_BYTES {
             true if !counts => pieces_by_bytes(&range),
             true if !shared.file.remote => shared.pieces_by_blocks(&range)?,
             _ => vec![shared.whole(counts, &range)],
         };
+        if let Some(counted) = &shared.counted {
+            counted.expect(pieces.len());
+        }
         if let [piece] = pieces.as_slice() {
             return Ok(Opened::Batches(Box::new(Batches::new(&shared, piece.clone())?)));
         }

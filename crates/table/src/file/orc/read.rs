@@ -152,6 +152,10 @@ impl DataFileReader for OrcFile {
         metrics.map_err(|error| error.in_file(&self.path))
     }
 
+    fn rows(&self) -> Option<u64> {
+        Some(self.reader.metadata().rows())
+    }
+
     fn batches(self: Box<Self>, mut request: Request) -> Result<Opened> {
         let mut columns = Vec::new();
         collect_leaves(&self.reader.metadata().schema, &mut columns);

@@ -41,6 +41,7 @@ pub struct Deletes {
     limits: Limits,
     kept: Kept,
     vectors: HashMap<Id, Shared<DeletionVector>>,
+    named: vectors::Named,
     positions: HashMap<Id, PositionFile>,
     data: Vec<(String, Option<u64>)>,
     all_data: OnceLock<WantedData>,
@@ -74,6 +75,7 @@ impl Deletes {
             kept: Kept::new(limits.operation_memory),
             limits: *limits,
             vectors: HashMap::new(),
+            named: vectors::Named::default(),
             positions: HashMap::new(),
             data: Vec::new(),
             all_data: OnceLock::new(),
@@ -168,7 +170,7 @@ impl Deletes {
         }
         let shared = self.vectors.get(&id(delete)).ok_or_else(unexpected)?;
         shared.get(&self.kept, || {
-            let vector = vectors::load(&self.storage, delete, &self.limits)?;
+            let vector = vectors::load(&self.storage, delete, &self.named, &self.limits)?;
             if let (Some(last), Ok(rows)) = (vector.max(), u64::try_from(part.record_count))
                 && last >= rows
             {

@@ -52,7 +52,8 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Reads the positions of the wanted data files, for each of which its number of rows is given where it is known.
+    /// Reads the positions of the wanted data files. Those beyond the end of a file delete nothing there, as in the Java library, and
+    /// stay: the number of rows that a manifest gives is no reason to drop one.
     pub fn load(storage: &Storage, delete: &DeletePart, wanted: &WantedData, limits: &Limits) -> Result<Self> {
         let fields = vec![DELETE_FILE_PATH.to_field(), DELETE_FILE_POS.to_field()];
         let schema = Arc::new(Schema::new(0, fields.clone())?);
@@ -162,7 +163,7 @@ impl<'a> Collector<'a> {
 
     /// Adds positions of one data file.
     fn add_positions(&mut self, path: &str, positions: &[i64]) -> Result<()> {
-        let Some((data, rows)) = self.wanted.get_key_value(path) else { return Ok(()) };
+        let Some((data, _)) = self.wanted.get_key_value(path) else { return Ok(()) };
         // As numbers without a sign, those below 0 are the largest.
         let most = positions.iter().fold(0, |most, position| position.cast_unsigned().max(most));
         if most > DeletionVector::MAX_POSITION {
@@ -171,11 +172,7 @@ impl<'a> Collector<'a> {
             let message = format!("it deletes position {position} of {data}, which no file can have");
             return Err(Error::corrupt_file(&*self.delete.path, message));
         }
-        let mut known: Vec<u64> = positions.iter().map(|position| position.cast_unsigned()).collect();
-        // A position beyond the end of the file deletes nothing: the Java library ignores it, too.
-        if let Some(rows) = rows.filter(|rows| most >= *rows) {
-            known.retain(|position| *position < rows);
-        }
+        let known: Vec<u64> = positions.iter().map(|position| position.cast_unsigned()).collect();
         Ok(self.of.entry(data).or_default().insert_all(&known)?)
     }
 
