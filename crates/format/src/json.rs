@@ -10,7 +10,7 @@ mod tree;
 mod writer;
 
 pub use fields::StringMap;
-pub(crate) use fields::{int, list, locate, long, map, step, string, string_map};
+pub(crate) use fields::{int, list, locate, long, map, present_strings, step, string, string_map};
 pub use object::Object;
 pub(crate) use object::brief;
 pub(crate) use stream::{ListSink, parse_object};

@@ -12,6 +12,9 @@ use crate::{Error, Result};
 /// A map of strings in the order of the document.
 pub type StringMap = IndexMap<String, String>;
 
+/// Levels that `serde_json` goes down.
+const DEPTH: usize = 128;
+
 pub(super) fn skip_byte_order_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
@@ -19,6 +22,9 @@ pub(super) fn skip_byte_order_mark(text: &[u8]) -> &[u8] {
 /// An error of `serde_json` as an error of this crate.
 pub(super) fn syntax_error(error: serde_json::Error) -> Error {
     let place = format!("line {} column {}", error.line(), error.column());
+    if error.to_string().starts_with("recursion limit exceeded") {
+        return Error::unsupported(format!("{place}: JSON that is nested deeper than {DEPTH} levels is not supported"));
+    }
     Error::corrupt(place, format!("not valid JSON: {error}"))
 }
 
@@ -67,6 +73,12 @@ pub(crate) fn string_map(value: &Json) -> Result<StringMap> {
     map(value, string)
 }
 
+/// An object whose values are all strings; one that is null is the same as a missing one.
+pub(crate) fn present_strings(value: &Json) -> Result<StringMap> {
+    let read = |value: &Json| if value.is_null() { Ok(None) } else { string(value).map(Some) };
+    Ok(map(value, read)?.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
+}
+
 /// An object whose names are data, each value read by `read`.
 pub(crate) fn map<T>(value: &Json, mut read: impl FnMut(&Json) -> Result<T>) -> Result<IndexMap<String, T>> {
     let entry = |(name, value): (&String, &Json)| match read(value) {
@@ -87,11 +99,6 @@ impl<'a> Object<'a> {
         let missing = || Error::corrupt(step(name), "required, but missing");
         let value = self.member(name).ok_or_else(missing)?;
         read(value).map_err(|error| locate(error, &step(name)))
-    }
-
-    /// A field that may be missing, but not null.
-    pub(crate) fn optional<T>(self, name: &str, read: impl FnOnce(&'a Json) -> Result<T>) -> Result<Option<T>> {
-        self.member(name).map(|_| self.field(name, read)).transpose()
     }
 
     /// A field that may be missing or null.

@@ -45,7 +45,7 @@ impl EncryptedKey {
             key_id: object.field("key-id", json::string)?,
             encrypted_key_metadata: object.field("encrypted-key-metadata", read_base64)?,
             encrypted_by_id: object.nullable("encrypted-by-id", json::string)?,
-            properties: object.nullable("properties", json::string_map)?.unwrap_or_default(),
+            properties: object.nullable("properties", json::present_strings)?.unwrap_or_default(),
         })
     }
 

@@ -1,4 +1,7 @@
 //! Reading table metadata, in the forms of all versions and of old writers.
+//!
+//! Many writers make every member of their structures a member of the document: one that is optional may be null, which is
+//! the same as missing.
 
 use std::sync::Arc;
 
@@ -227,7 +230,7 @@ impl<'a> DocumentReader<'a> {
             last_partition_id,
             sort_orders,
             default_sort_order_id,
-            properties: object.optional("properties", json::string_map)?.unwrap_or_default(),
+            properties: object.nullable("properties", json::present_strings)?.unwrap_or_default(),
             current_snapshot_id,
             snapshots: self.long_list("snapshots", snapshots, |value| Snapshot::from_json(value).map(Arc::new))?,
             refs,
@@ -247,12 +250,12 @@ impl<'a> DocumentReader<'a> {
     }
 
     fn list<T>(&self, name: &str, read: impl FnMut(&Json) -> Result<T>) -> Result<Vec<T>> {
-        Ok(self.object.optional(name, |value| json::list(value, read))?.unwrap_or_default())
+        Ok(self.object.nullable(name, |value| json::list(value, read))?.unwrap_or_default())
     }
 
     /// Whether a list is there; only v1 has older fields to fall back on.
     fn has(&self, name: &str) -> Result<bool> {
-        match (self.object.member(name), self.version) {
+        match (self.object.get(name), self.version) {
             (Some(_), _) => Ok(true),
             (None, FormatVersion::V1) => Ok(false),
             (None, version) => Err(Error::corrupt(json::step(name), format!("required in format version {version}"))),
@@ -317,7 +320,7 @@ impl<'a> DocumentReader<'a> {
     /// Writers before branches and tags left `refs` out: then there is `main`, if there is a snapshot.
     fn refs(&self, current_snapshot_id: Option<i64>) -> Result<IndexMap<String, SnapshotRef>> {
         let main = || current_snapshot_id.map(|id| (MAIN_BRANCH.to_owned(), SnapshotRef::branch(id)));
-        let refs = self.object.optional("refs", |value| json::map(value, SnapshotRef::from_json))?;
+        let refs = self.object.nullable("refs", |value| json::map(value, SnapshotRef::from_json))?;
         Ok(refs.unwrap_or_else(|| main().into_iter().collect()))
     }
 

@@ -110,7 +110,7 @@ impl Summary {
 
     /// Reads a summary; an empty one counts as missing. Some writers omit the operation: `overwrite` promises the least.
     fn from_json(value: &Json) -> Result<Option<Self>> {
-        let mut properties = json::string_map(value)?;
+        let mut properties = json::present_strings(value)?;
         if properties.is_empty() {
             return Ok(None);
         }
@@ -161,16 +161,16 @@ impl Snapshot {
     pub fn from_json(value: &Json) -> Result<Self> {
         let object = Object::new(value, "a snapshot")?;
         let mut snapshot = Self {
-            sequence_number: object.optional("sequence-number", json::long)?.unwrap_or(0),
+            sequence_number: object.nullable("sequence-number", json::long)?.unwrap_or(0),
             snapshot_id: object.field("snapshot-id", json::long)?,
-            parent_snapshot_id: object.optional("parent-snapshot-id", json::long)?,
+            parent_snapshot_id: object.nullable("parent-snapshot-id", json::long)?,
             timestamp_ms: object.field("timestamp-ms", json::long)?,
-            summary: object.optional("summary", Summary::from_json)?.flatten(),
+            summary: object.nullable("summary", Summary::from_json)?.flatten(),
             schema_id: object.nullable("schema-id", json::int)?,
             first_row_id: object.nullable("first-row-id", row_count)?,
             added_rows: object.nullable("added-rows", row_count)?,
             key_id: object.nullable("key-id", json::string)?,
-            manifests: match object.optional("manifest-list", json::string)? {
+            manifests: match object.nullable("manifest-list", json::string)? {
                 Some(location) => SnapshotManifests::List(location),
                 None => SnapshotManifests::Inline(inline_manifests(object)?),
             },

@@ -90,7 +90,7 @@ impl BlobMetadata {
             snapshot_id: object.field("snapshot-id", json::long)?,
             sequence_number: object.field("sequence-number", json::long)?,
             fields: object.field("fields", |value| json::list(value, json::int))?,
-            properties: object.optional("properties", json::string_map)?.unwrap_or_default(),
+            properties: object.nullable("properties", json::present_strings)?.unwrap_or_default(),
         })
     }
 

@@ -19,6 +19,7 @@ impl Document {
     pub(super) fn check(mut self) -> Result<TableMetadata> {
         self.location = strip_trailing_slash(&self.location)?.to_owned();
         self.check_versioned_fields()?;
+        self.go_on_from_the_highest();
         self.check_numbers()?;
         let current_schema = self.check_schemas()?;
         let default_spec = self.check_specs(&current_schema)?;
@@ -58,8 +59,27 @@ impl Document {
             not_negative(|| place("first-row-id"), snapshot.first_row_id.unwrap_or(0))?;
             not_negative(|| place("added-rows"), snapshot.added_rows.unwrap_or(0))?;
         }
-        let columns = self.schemas.iter().map(|schema| schema.highest_field_id()).max().unwrap_or(0);
-        not_below("/last-column-id", self.last_column_id, "the id of a column", columns)
+        Ok(())
+    }
+
+    /// Ids of columns, of partition fields and of rows are never used twice. Writers have named a last one that is less than
+    /// one that is there: the next one follows the highest.
+    fn go_on_from_the_highest(&mut self) {
+        let columns = self.schemas.iter().map(|schema| schema.highest_field_id());
+        // A number below zero is refused.
+        if self.last_column_id >= 0 {
+            self.last_column_id = columns.fold(self.last_column_id, i32::max);
+        }
+        if self.last_partition_id >= 0 {
+            let fields = self.partition_specs.iter().flat_map(|spec| &spec.fields).map(|field| field.field_id);
+            self.last_partition_id = fields.fold(self.last_partition_id, i32::max);
+        }
+        if self.next_row_id >= 0 && self.format_version >= FormatVersion::V3 {
+            let rows = self.snapshots.iter().filter_map(|snapshot| {
+                snapshot.first_row_id.unwrap_or(0).checked_add(snapshot.added_rows.unwrap_or(0))
+            });
+            self.next_row_id = rows.fold(self.next_row_id, i64::max);
+        }
     }
 
     fn check_schemas(&self) -> Result<Arc<Schema>> {
@@ -134,10 +154,6 @@ impl Document {
 
 fn not_negative(place: impl FnOnce() -> String, number: i64) -> Result<()> {
     if number >= 0 { Ok(()) } else { Err(Error::corrupt(place(), format!("must not be negative: {number}"))) }
-}
-
-fn not_below(place: &str, last: i32, what: &str, highest: i32) -> Result<()> {
-    if last >= highest { Ok(()) } else { Err(Error::corrupt(place, format!("{last} is less than {what}, {highest}"))) }
 }
 
 fn missing(place: impl Into<String>, what: &str, id: impl Display) -> Error {
@@ -234,7 +250,6 @@ mod tests {
             ("/last-sequence-number", json!(i64::MIN)),
             ("/last-updated-ms", json!(-1)),
             ("/last-column-id", json!(-1)),
-            ("/last-column-id", json!(1)),
             ("/last-partition-id", json!(-1)),
             ("/next-row-id", json!(-7)),
             ("/snapshots/0/sequence-number", json!(-1)),
@@ -248,6 +263,63 @@ mod tests {
             let error = read(&document).unwrap_err().to_string();
             // A last sequence number that is too small is reported for the snapshot that exceeds it, if not before.
             assert!(error.contains(place), "{place} {value}: {error}");
+        }
+    }
+
+    #[test]
+    fn ids_go_on_from_the_highest_that_is_there() {
+        for (place, given, used) in [
+            ("/last-column-id", 1, 2),
+            ("/last-column-id", 0, 2),
+            ("/last-column-id", 9, 9),
+            ("/last-partition-id", 999, 1000),
+            ("/last-partition-id", 0, 1000),
+            ("/last-partition-id", 1007, 1007),
+            ("/next-row-id", 0, 40),
+            ("/next-row-id", 39, 40),
+            ("/next-row-id", 41, 41),
+        ] {
+            let mut document = document();
+            *document.pointer_mut(place).unwrap() = json!(given);
+            let found = read(&document).unwrap().to_json_value();
+            assert_eq!(found.pointer(place), Some(&json!(used)), "{place} {given}");
+        }
+    }
+
+    #[test]
+    fn what_is_optional_may_be_null() {
+        let whole = read(&document()).unwrap();
+        for name in [
+            "properties",
+            "refs",
+            "statistics",
+            "partition-statistics",
+            "snapshot-log",
+            "metadata-log",
+            "encryption-keys",
+        ] {
+            let mut document = document();
+            document[name] = Json::Null;
+            assert_eq!(read(&document).unwrap(), whole, "{name}");
+        }
+        for place in ["parent-snapshot-id", "summary", "schema-id", "key-id", "manifests"] {
+            let mut document = document();
+            document["snapshots"][0][place] = Json::Null;
+            assert_eq!(read(&document).unwrap(), whole, "{place}");
+        }
+        for (members, name) in [("/properties", "a"), ("/snapshots/0/summary", "operation")] {
+            let mut document = document();
+            document["properties"] = json!({});
+            document["snapshots"][0]["summary"] = json!({});
+            document.pointer_mut(members).unwrap()[name] = Json::Null;
+            assert_eq!(read(&document).unwrap(), whole, "{members}/{name}");
+        }
+        for place in
+            ["/schemas", "/partition-specs", "/sort-orders", "/location", "/next-row-id", "/snapshots/0/snapshot-id"]
+        {
+            let mut document = document();
+            *document.pointer_mut(place).unwrap() = Json::Null;
+            assert!(read(&document).is_err(), "{place}");
         }
     }
 

@@ -59,7 +59,7 @@ impl PartitionField {
             source_ids: read_source_ids(object)?,
             field_id: 0,
         };
-        Ok((field, object.optional("field-id", json::int)?))
+        Ok((field, object.nullable("field-id", json::int)?))
     }
 
     fn to_json(&self) -> Json {
@@ -115,7 +115,7 @@ fn read_transform(value: &Json) -> Result<Transform> {
 /// `source-id`, or the `source-ids` that v3 has for transforms of several arguments. Where both stand, `source-id` does
 /// what it did before v3.
 fn read_source_ids(object: Object<'_>) -> Result<Vec<i32>> {
-    if object.member("source-id").is_some() || object.member("source-ids").is_none() {
+    if object.get("source-id").is_some() || object.get("source-ids").is_none() {
         return Ok(vec![object.field("source-id", json::int)?]);
     }
     object.field("source-ids", |value| match json::list(value, json::int)? {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use super::json::too_deep;
 use super::nested::Children;
 use super::value_json;
 use super::{Field, PrimitiveType, StructType, Type};
@@ -104,7 +105,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn children(&mut self, children: Children<'_>, above: &Above, structs_short: bool, depth: usize) -> Result<()> {
         if depth > self.limits.type_depth {
-            return Err(Error::invalid(format!("types nested deeper than {} levels", self.limits.type_depth)));
+            return Err(too_deep(self.limits));
         }
         for (position, field) in children.into_iter().enumerate() {
             // the key of a map is never left out of a name, a struct as element or value is
@@ -164,7 +165,8 @@ impl Builder<'_> {
         for default in [&field.initial_default, &field.write_default].into_iter().flatten() {
             // what has no JSON form could not be written; nested types have one, but must have defaults of their own
             let written = value_json::to_json(default, &field.ty);
-            if field.ty.is_nested() || written.is_err() {
+            let of_fields = matches!(field.ty, Type::Struct(_)) && *default == Field::OF_FIELDS;
+            if !of_fields && (field.ty.is_nested() || written.is_err()) {
                 return Err(Error::invalid(format!("{name:?}: {default:?} cannot be a default of a {}", field.ty)));
             }
         }

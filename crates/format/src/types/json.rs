@@ -87,7 +87,11 @@ impl Field {
         }
         for (key, default) in [("initial-default", &self.initial_default), ("write-default", &self.write_default)] {
             // A default that is not a value of the type cannot be written; it is refused when a field is made.
-            if let Some(json) = default.as_ref().and_then(|value| value_json::to_json(value, &self.ty).ok()) {
+            let written = |value| match &self.ty {
+                Type::Struct(_) => Some(json!({})),
+                ty => value_json::to_json(value, ty).ok(),
+            };
+            if let Some(json) = default.as_ref().and_then(written) {
                 members.insert(key.into(), json);
             }
         }
@@ -122,7 +126,7 @@ impl<'a> TypeReader<'a> {
 
     fn read(&mut self, json: &Json, depth: usize) -> Result<Type> {
         if depth > self.limits.type_depth {
-            return Err(Error::corrupt("", format!("types nested deeper than {} levels", self.limits.type_depth)));
+            return Err(too_deep(self.limits));
         }
         if let Json::String(name) = json {
             return self.named(name);
@@ -204,16 +208,26 @@ impl<'a> TypeReader<'a> {
     }
 }
 
-/// A default. A member that is `null` is refused, as in the Java library: no default is written by leaving it out.
+/// A default; one that is null is no default. That of a struct is `{}`: its fields have their own.
 fn default(object: Object<'_>, key: &str, ty: &Type) -> Result<Option<Value>> {
-    let Some(json) = object.members().get(key) else { return Ok(None) };
+    let Some(json) = object.get(key) else { return Ok(None) };
     let place = format!("/{key}");
-    if json.is_null() || ty.is_nested() {
-        let message = format!("a default of {ty} must be left out or a value of a primitive type, not {}", brief(json));
+    if let (Type::Struct(_), Json::Object(members)) = (ty, json)
+        && members.is_empty()
+    {
+        return Ok(Some(Field::OF_FIELDS));
+    }
+    if ty.is_nested() {
+        let wanted = if matches!(ty, Type::Struct(_)) { "null or {}" } else { "null" };
+        let message = format!("a default of {ty} must be {wanted}, not {}", brief(json));
         return Err(Error::corrupt(place, message));
     }
     value_json::from_json(json, ty).map(Some).map_err(|error| match error {
         Error::Corrupt(_) => error.within(&place),
         other => Error::corrupt(place, other.to_string()),
     })
+}
+
+pub(super) fn too_deep(limits: &Limits) -> Error {
+    Error::unsupported(format!("types that are nested deeper than {} levels are not supported", limits.type_depth))
 }

@@ -67,6 +67,9 @@ pub struct MapType {
 }
 
 impl Field {
+    /// The default of a struct, `{}` in JSON: that of each of its fields.
+    pub(crate) const OF_FIELDS: Value = Value::Struct(Vec::new());
+
     /// A required field without doc or defaults.
     pub fn required(id: i32, name: impl Into<String>, ty: impl Into<Type>) -> Self {
         Self { required: true, ..Self::optional(id, name, ty) }

@@ -113,13 +113,23 @@ fn primitive_from_json(json: &Json, ty: &PrimitiveType) -> Result<Value> {
         T::Boolean => json.as_bool().map(Value::Boolean),
         T::Int => json.as_i64().and_then(|v| i32::try_from(v).ok()).map(Value::Int),
         T::Long => long(json.as_i64()),
-        // A number without point or exponent is an integer, and no float, for the reference implementation.
-        T::Float => json.as_f64().filter(|_| json.is_f64()).map(|v| Value::Float(v as f32)),
-        T::Double => json.as_f64().filter(|_| json.is_f64()).map(Value::Double),
-        T::Decimal { scale, .. } => text()
-            .and_then(decimal::parse)
-            .filter(|parsed| parsed.scale == i64::from(*scale))
-            .map(|parsed| Value::Decimal(parsed.unscaled)),
+        // A number without point or exponent is an integer, and no float, for the reference implementation. Others write
+        // 1 for 1.0: it is taken where that is exact.
+        T::Float => match json.as_i64() {
+            Some(whole) => Some(whole as f32).filter(|v| *v as i128 == i128::from(whole)).map(Value::Float),
+            None => json.as_f64().filter(|_| json.is_f64()).map(|v| Value::Float(v as f32)),
+        },
+        T::Double => match json.as_i64() {
+            Some(whole) => Some(whole as f64).filter(|v| *v as i128 == i128::from(whole)).map(Value::Double),
+            None => json.as_f64().filter(|_| json.is_f64()).map(Value::Double),
+        },
+        T::Decimal { precision, scale } => match json.as_i64() {
+            Some(whole) => whole_decimal(whole, *precision, *scale),
+            None => text()
+                .and_then(decimal::parse)
+                .filter(|parsed| parsed.scale == i64::from(*scale))
+                .map(|parsed| Value::Decimal(parsed.unscaled)),
+        },
         T::Date => text().and_then(calendar::parse_date).and_then(|v| i32::try_from(v).ok()).map(Value::Int),
         T::Time => long(text().and_then(calendar::parse_time).map(|nanos| nanos / 1000)),
         T::Timestamp => long(text().and_then(calendar::parse_timestamp).and_then(calendar::to_micros)),
@@ -137,6 +147,13 @@ fn primitive_from_json(json: &Json, ty: &PrimitiveType) -> Result<Value> {
         }
     };
     value.ok_or_else(|| not_a_value(json, ty))
+}
+
+/// A whole number as a decimal that can hold it.
+fn whole_decimal(whole: i64, precision: u8, scale: u8) -> Option<Value> {
+    let unscaled = 10_i128.checked_pow(scale.into())?.checked_mul(i128::from(whole))?;
+    let limit = 10_u128.checked_pow(precision.into())?;
+    (unscaled.unsigned_abs() < limit).then_some(Value::Decimal(unscaled))
 }
 
 fn struct_from_json(json: &Json, ty: &StructType) -> Result<Value> {

@@ -124,13 +124,14 @@ impl MetadataBuilder {
     }
 
     /// Snapshots of one transaction that were current only in between leave the log. So does all that stands before a
-    /// removed snapshot: with the gap closed, time travel would find the wrong one.
-    pub(super) fn correct_snapshot_log(&mut self) -> Result<()> {
+    /// removed snapshot: with the gap closed, time travel would find the wrong one. Not every writer has a log: if it does not
+    /// end with the current snapshot, that is added.
+    pub(super) fn correct_snapshot_log(&mut self) {
         let current = self.document.current_snapshot_id;
         let removed = self.changes.iter().any(|change| matches!(change, MetadataUpdate::RemoveSnapshots { .. }));
         let passing = self.passing_snapshots();
         if passing.is_empty() && !removed {
-            return Ok(());
+            return;
         }
         let there: HashSet<i64> = self.document.snapshots.iter().map(|snapshot| snapshot.snapshot_id).collect();
         let mut log = Vec::with_capacity(self.document.snapshot_log.len());
@@ -141,12 +142,16 @@ impl MetadataBuilder {
                 _ => {}
             }
         }
-        let newest = log.last().map(|entry| entry.snapshot_id);
-        if let Some(current) = current.filter(|id| there.contains(id) && newest != Some(*id)) {
-            return Err(Error::invalid(format!("the snapshot log does not end with the current snapshot {current}")));
+        let current = self.document.snapshots.iter().find(|snapshot| Some(snapshot.snapshot_id) == current);
+        let newest = log.last().copied();
+        if let Some(current) =
+            current.filter(|current| newest.is_none_or(|last| last.snapshot_id != current.snapshot_id))
+        {
+            // Since when it has been current is not known: not before the one that was, and not before it was made.
+            let timestamp_ms = newest.map_or(current.timestamp_ms, |last| last.timestamp_ms.max(current.timestamp_ms));
+            log.push(SnapshotLogEntry { timestamp_ms, snapshot_id: current.snapshot_id });
         }
         self.document.snapshot_log = log;
-        Ok(())
     }
 
     /// Snapshots that these changes added and made current, and then replaced.
