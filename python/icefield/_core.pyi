@@ -1702,7 +1702,8 @@ def redacted(text: str) -> str:
 class Storage:
     """Where files are: the local disk, memory, S3, GCS, Azure or HTTP, by the scheme of a location.
 
-    ``relocate`` maps old prefixes of locations to new ones, for tables that were moved or copied.
+    ``relocate`` maps old prefixes of locations to new ones, for tables that were moved or copied. Properties that
+    storage does not read, such as the credentials of a catalog, are dropped.
     """
 
     def __new__(cls, properties: Mapping[str, str] = ..., relocate: Mapping[str, str] = ...) -> Storage: ...

@@ -346,3 +346,7 @@ def test_storage_properties_are_those_that_the_storage_reads() -> None:
     listed = set(re.findall(rf"^\| `((?:{prefixes})\.[^`]+)` \| honoured \|", page, re.MULTILINE))
     assert len(listed) > 40
     assert read == listed
+    # The storage keeps what it reads, and nothing else.
+    given = dict.fromkeys((name.replace("*", "acc") for name in listed), "x")
+    others = dict.fromkeys(("token", "uri", "s3.signer.uri", "client.token", "adls.sas-token.", "s3.region2"), "x")
+    assert ice.distributed.Storage({**given, **others}).__reduce__()[1][0] == given

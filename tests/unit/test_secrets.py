@@ -7,6 +7,7 @@ import threading
 import traceback
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+import pyarrow as pa
 import pytest
 
 import icefield as ice
@@ -88,47 +89,67 @@ def test_properties_of_catalogs_and_storage(monkeypatch, tmp_path):
     assert properties["s3.session-token"] == HUSH
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *(
-            (name, HUSH)
-            for name in (
-                "s3.auth-header",
-                "s3.secret-access-key",
-                "s3.session-token",
-                "header.Authorization",
-                "header.X-Api-Key",
-                "token",
-                "credential",
-                "adls.account-key",
-                "adls.sas-token",
-                "adls.sas-token.account.dfs.core.windows.net",
-                "adls.sas-token.path",
-                "adls.client-secret",
-                "adls.connection-string",
-                "gcs.oauth2.token",
-                "gcs.service-account-key",
-                "rest.auth.basic.password",
-                "auth.oauth2.client_secret",
-                "jdbc.password",
-            )
+OF_STORAGE = {
+    "s3.secret-access-key": HUSH,
+    "s3.session-token": HUSH,
+    "client.secret-access-key": HUSH,
+    "adls.account-key": HUSH,
+    "adls.sas-token": HUSH,
+    "adls.sas-token.account.dfs.core.windows.net": HUSH,
+    "adls.sas-token.path": HUSH,
+    "adls.client-secret": HUSH,
+    "adls.connection-string": f"AccountName=me;AccountKey={HUSH}",
+    "gcs.oauth2.token": HUSH,
+    "gcs.service-account-key": HUSH,
+    "s3.endpoint": f"http://me:{HUSH}@host:9000",
+    "s3.proxy-uri": f"http://me:{HUSH}@proxy:3128",
+}
+OF_THE_CATALOG = {
+    **dict.fromkeys(
+        (
+            "token",
+            "credential",
+            "header.Authorization",
+            "header.X-Api-Key",
+            "jdbc.password",
+            "rest.auth.basic.password",
+            "auth.oauth2.client_secret",
+            "glue.session-token",
+            "s3.auth-header",
+            "table-default.password",
         ),
-        ("note", f"AccountName=me;AccountKey={HUSH}"),
-        ("note", f"host=db user=me password={HUSH}"),
-        ("note", f"postgresql://me:{HUSH}@host/db"),
-        ("note", f"postgresql://host/db?user=me&password={HUSH}"),
-        ("note", f"jdbc:sqlserver://host;user=me;password={HUSH}"),
-        ("s3.proxy-uri", f"http://me:{HUSH}@proxy:3128"),
-    ],
-)
-def test_a_secret_of_the_catalog_is_one_of_its_storage_too(name, value):
-    catalog = ice.load_catalog("guarded", **{"type": "in-memory", name: value})
-    for shown in (repr(catalog), str(catalog.properties), repr(catalog.storage), redacted({name: value})[name]):
+        HUSH,
+    ),
+    "uri": f"postgresql://me:{HUSH}@host/db",
+    "s3.signer.uri": f"https://signer.example?sig={HUSH}",
+    "note": f"host=db user=me password={HUSH}",
+}
+
+
+@pytest.mark.parametrize("name", [*OF_STORAGE, *OF_THE_CATALOG])
+def test_a_secret_of_the_catalog_is_seen_nowhere_and_goes_to_executors_only_if_storage_needs_it(name, tmp_path):
+    value = {**OF_STORAGE, **OF_THE_CATALOG}[name]
+    catalog = ice.load_catalog("guarded", **{"type": "in-memory", "warehouse": str(tmp_path), name: value})
+    assert "********" in redacted({name: value})[name]
+    for shown in (repr(catalog), str(catalog.properties), redacted({name: value})[name], repr(catalog.storage)):
         assert HUSH not in shown
-        assert "********" in shown
-    # Executors must reach the same storage: what is pickled is the text itself.
-    assert pickle.loads(pickle.dumps(catalog.storage)).__reduce__()[1][0][name] == value
+    catalog.create_namespace("a")
+    table = catalog.create_table("a.t", pa.table({"n": pa.array([1], pa.int64())}))
+    opened = ice.Table.from_metadata(table.metadata_location, **{name: value})
+    for storage in (catalog.storage, table.storage, opened.storage):
+        properties = pickle.loads(pickle.dumps(storage)).__reduce__()[1][0]
+        assert properties == ({name: value} if name in OF_STORAGE else {})
+    for sent in (table.scan().tasks(), table.new_write()):
+        assert HUSH.encode() not in pickle.dumps(sent)
+
+
+def test_a_catalog_keeps_one_storage_until_its_properties_change():
+    catalog = ice.load_catalog("c", **{"type": "in-memory", "s3.region": "eu-west-1"})
+    first = catalog.storage
+    assert catalog.storage is first
+    assert pickle.loads(pickle.dumps(catalog)).storage is not first
+    catalog.properties["s3.region"] = "eu-west-2"
+    assert catalog.storage.__reduce__()[1][0] == {"s3.region": "eu-west-2"}
 
 
 def test_secrets_may_be_given_as_such_and_survive_pickling(tmp_path):

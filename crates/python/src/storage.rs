@@ -34,7 +34,8 @@ fn redacted(text: &str) -> String {
 
 /// Where files are: the local disk, memory, S3, GCS, Azure or HTTP, by the scheme of a location.
 ///
-/// ``relocate`` maps old prefixes of locations to new ones, for tables that were moved or copied.
+/// ``relocate`` maps old prefixes of locations to new ones, for tables that were moved or copied. Properties that
+/// storage does not read, such as the credentials of a catalog, are dropped.
 #[pyclass(frozen, name = "Storage", module = "icefield.distributed")]
 #[derive(Debug, Clone)]
 pub struct PyStorage(pub Storage);
@@ -116,7 +117,7 @@ impl PyStorage {
         Ok(entries.into_iter().map(|entry| (entry.path, entry.size)).collect())
     }
 
-    /// Pickles with its properties, secrets among them: executors must reach the same files.
+    /// Pickles with its properties, credentials of storage among them: executors must reach the same files.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, StorageParts) {
         let storage = &slf.get().0;
         (slf.get_type(), (storage.properties().clone(), storage.relocation().iter().cloned().collect()))

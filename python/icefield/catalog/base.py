@@ -85,10 +85,20 @@ class Catalog(TableCatalog[Table, Transaction]):
             raise err(f"expected the name of a table in a namespace of one level, got {identifier!r}")
         return parts[0], parts[1]
 
+    #: The storage and the properties that it was made of.
+    _storage: tuple[dict[str, str], Storage] | None = None
+
     @property
     def storage(self) -> Storage:
-        """The storage with this catalog's properties."""
-        return Storage(revealed(self.properties))
+        """The storage with those of this catalog's properties that are for storage.
+
+        It is made once and again after a change of properties, as it keeps its connections and credentials. What it
+        pickles has no other properties of the catalog: it goes to executors.
+        """
+        properties = revealed(self.properties)
+        if self._storage is None or self._storage[0] != properties:
+            self._storage = properties, Storage(properties)
+        return self._storage[1]
 
     def create_table_transaction(
         self,

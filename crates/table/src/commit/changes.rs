@@ -21,7 +21,7 @@ use super::summary::SummaryBuilder;
 use super::validate::Fate;
 use crate::error::{Error, Result};
 use crate::limits::limits;
-use crate::storage::Storage;
+use crate::storage::{Places, Storage};
 
 /// Files that a snapshot adds and removes.
 #[derive(Debug)]
@@ -317,6 +317,7 @@ impl FileChanges {
         let Means { specs, form, .. } = &means;
         self.begin(base, manifests);
         self.added_deletes().try_for_each(|file| check_version(file, base.format_version()))?;
+        self.refuse_second_names(manifests.output().storage())?;
         let own = self.own(base, form, specs, manifests)?;
         if !merge && !self.removes_data() && !self.removes_deletes() && self.deletes.is_empty() {
             self.state.summary = own.summary;
@@ -325,16 +326,17 @@ impl FileChanges {
         let (data, deletes): (Vec<_>, Vec<_>) =
             older.into_iter().partition(|manifest| manifest.content == ManifestContent::Data);
 
-        let removal = self.data_removal(base, specs)?;
+        let storage = manifests.output().storage().clone();
+        let removal = self.data_removal(base, specs, &storage)?;
         let none = Partitions::default();
         let data = self.state.data.filter(data, &removal, &none, &means)?;
-        self.check_removed(&data.filtered, ManifestContent::Data)?;
+        self.check_removed(&data.filtered, ManifestContent::Data, &storage)?;
 
         let dangling = self.dangling(base, &data.manifests, &data.filtered);
         let vectors_in = self.partitions_of_vectors(base, &data.filtered);
-        let removal = self.delete_removal(base, specs, dangling)?;
+        let removal = self.delete_removal(base, specs, dangling, &storage)?;
         let deletes = self.state.deletes.filter(deletes, &removal, &vectors_in, &means)?;
-        self.check_removed(&deletes.filtered, ManifestContent::Deletes)?;
+        self.check_removed(&deletes.filtered, ManifestContent::Deletes, &storage)?;
 
         let mut summary = own.summary;
         data.filtered.iter().chain(&deletes.filtered).for_each(|filtered| summary.merge(&filtered.summary));
@@ -369,6 +371,24 @@ impl FileChanges {
         let Some(storage) = &self.owned_in else { return };
         let paths = self.owned();
         storage.discard(&paths, "files of a change that was not committed");
+    }
+
+    /// Refuses a data file that is added under two spellings of its path: its rows would count twice.
+    fn refuse_second_names(&self, storage: &Storage) -> Result<()> {
+        let mut alike: HashMap<&str, Vec<&str>> = HashMap::with_capacity(self.added.len());
+        for file in &self.added {
+            alike.entry(Places::name(&file.file_path)).or_default().push(&file.file_path);
+        }
+        let places = Places::of(storage);
+        for paths in alike.into_values().filter(|paths| paths.len() > 1) {
+            let mut known = HashMap::with_capacity(paths.len());
+            for path in paths {
+                if let Some(other) = known.insert(places.place(path), path) {
+                    return Err(Error::invalid(format!("{path}: this file is added twice, the other time as {other}")));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What was made for another format version or another schema is not used.
@@ -431,7 +451,7 @@ impl FileChanges {
     }
 
     /// Which data files are removed: the same at each attempt.
-    fn data_removal(&mut self, base: &TableMetadata, specs: &Specs) -> Result<Arc<Removal>> {
+    fn data_removal(&mut self, base: &TableMetadata, specs: &Specs, storage: &Storage) -> Result<Arc<Removal>> {
         if let Some(known) = &self.state.data_removal {
             return Ok(known.clone());
         }
@@ -441,15 +461,21 @@ impl FileChanges {
             append_only: self.append_only,
             ..Removal::default()
         };
-        self.removed.iter().for_each(|file| removal.add_file(file));
-        self.removed_paths.iter().for_each(|path| removal.add_path(path));
+        self.removed.iter().for_each(|file| removal.add_file(storage, file));
+        self.removed_paths.iter().for_each(|path| removal.add_path(storage, path));
         let removal = Arc::new(removal);
         self.state.data_removal = Some(removal.clone());
         Ok(removal)
     }
 
     /// Which delete files are removed. Some of them go with data files, and these may be others at the next attempt.
-    fn delete_removal(&mut self, base: &TableMetadata, specs: &Specs, dangling: Dangling) -> Result<Arc<Removal>> {
+    fn delete_removal(
+        &mut self,
+        base: &TableMetadata,
+        specs: &Specs,
+        dangling: Dangling,
+        storage: &Storage,
+    ) -> Result<Arc<Removal>> {
         if let Some(known) = self.state.delete_removal.as_ref().filter(|known| known.dangling == dangling) {
             return Ok(known.clone());
         }
@@ -461,7 +487,7 @@ impl FileChanges {
             dangling,
             ..Removal::default()
         };
-        self.removed_deletes.iter().for_each(|file| removal.add_file(file));
+        self.removed_deletes.iter().for_each(|file| removal.add_file(storage, file));
         let removal = Arc::new(removal);
         self.state.delete_removal = Some(removal.clone());
         Ok(removal)
@@ -502,7 +528,7 @@ impl FileChanges {
     }
 
     /// Whether every file that is removed by name was found.
-    fn check_removed(&self, filtered: &[Arc<Filtered>], content: ManifestContent) -> Result<()> {
+    fn check_removed(&self, filtered: &[Arc<Filtered>], content: ManifestContent, storage: &Storage) -> Result<()> {
         if !self.must_exist {
             return Ok(());
         }
@@ -517,9 +543,20 @@ impl FileChanges {
             ManifestContent::Deletes => (&self.removed_deletes, None),
         };
         let missing = wanted.iter().filter(|file| !files.contains(&(file.file_path.as_str(), section(file))));
-        let missing = missing.map(|file| file.file_path.as_str());
+        let missing = missing.map(|file| (file.file_path.as_str(), Some(section(file))));
         let by_path = wanted_paths.into_iter().flatten().map(String::as_str).filter(|path| !paths.contains(path));
-        let missing: Vec<&str> = missing.chain(by_path).collect();
+        let mut missing: Vec<(&str, Option<Section>)> = missing.chain(by_path.map(|path| (path, None))).collect();
+        if !missing.is_empty() {
+            // The table may spell them in another way.
+            let places = Places::of(storage);
+            let placed: HashSet<_> = files.iter().map(|(path, section)| (places.place(path), Some(*section))).collect();
+            let anywhere: HashSet<_> = placed.iter().map(|(place, _)| place.clone()).collect();
+            missing.retain(|(path, section)| match (places.place(path), *section) {
+                (place, None) => !anywhere.contains(&place),
+                placed_section => !placed.contains(&placed_section),
+            });
+        }
+        let missing: Vec<&str> = missing.into_iter().map(|(path, _)| path).collect();
         if missing.is_empty() || !rule::holds(Rule::RemovedIsThere) {
             return Ok(());
         }

@@ -19,6 +19,7 @@ use super::specs::{Partitions, Spec, Specs, Tuple};
 use super::summary::SummaryBuilder;
 use crate::error::{Error, Result};
 use crate::plan::pipeline::{Ordered, Work};
+use crate::storage::{Place, Places, Storage};
 
 /// Offset and length of a blob; deletion vectors share Puffin files.
 pub(super) type Section = (Option<i64>, Option<i64>);
@@ -32,6 +33,8 @@ pub(super) struct Removal {
     pub(super) partitions: Partitions,
     /// Paths of data files, in whatever partition.
     pub(super) paths: HashSet<String>,
+    /// Both where they lie, for entries that spell a path in another way.
+    pub(super) spelled: Option<Spelled>,
     /// Partitions all of whose files are removed.
     pub(super) dropped: Partitions,
     /// Rows; files that have others as well are refused, delete files of others as well are kept.
@@ -65,14 +68,56 @@ pub(super) struct Filtered {
     pub(super) partitions: Vec<Tuple>,
 }
 
-impl Removal {
-    pub(super) fn add_file(&mut self, file: &DataFile) {
-        self.partitions.insert(file.partition_spec_id, &file.partition);
-        self.files.entry(file.file_path.clone()).or_default().push(section(file));
+/// Files that are removed, by where they lie.
+#[derive(Debug)]
+pub(super) struct Spelled {
+    places: Places,
+    /// The last parts of their paths.
+    names: HashSet<String>,
+    /// What of them is removed; none for all.
+    sections: HashMap<Place, Vec<Option<Section>>>,
+}
+
+impl Spelled {
+    fn add(&mut self, path: &str, section: Option<Section>) {
+        self.names.insert(Places::name(path).to_owned());
+        self.sections.entry(self.places.place(path)).or_default().push(section);
     }
 
-    pub(super) fn add_path(&mut self, path: &str) {
+    fn has(&self, path: &str, section: impl FnOnce() -> Section) -> bool {
+        if !self.names.contains(Places::name(path)) {
+            return false;
+        }
+        let Some(wanted) = self.sections.get(&self.places.place(path)) else { return false };
+        wanted.contains(&None) || wanted.contains(&Some(section()))
+    }
+}
+
+impl Removal {
+    pub(super) fn add_file(&mut self, storage: &Storage, file: &DataFile) {
+        self.partitions.insert(file.partition_spec_id, &file.partition);
+        self.files.entry(file.file_path.clone()).or_default().push(section(file));
+        self.spelled(storage).add(&file.file_path, Some(section(file)));
+    }
+
+    pub(super) fn add_path(&mut self, storage: &Storage, path: &str) {
         self.paths.insert(path.to_owned());
+        self.spelled(storage).add(path, None);
+    }
+
+    fn spelled(&mut self, storage: &Storage) -> &mut Spelled {
+        self.spelled.get_or_insert_with(|| Spelled {
+            places: Places::of(storage),
+            names: HashSet::new(),
+            sections: HashMap::new(),
+        })
+    }
+
+    /// Whether a file is removed by its name, however that is spelled.
+    fn names(&self, path: &str, section: impl Fn() -> Section) -> bool {
+        self.paths.contains(path)
+            || self.files.get(path).is_some_and(|sections| sections.contains(&section()))
+            || self.spelled.as_ref().is_some_and(|spelled| spelled.has(path, section))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -107,9 +152,8 @@ impl Removal {
         let mut any = false;
         for (row, slot) in removed.iter_mut().enumerate() {
             let path = entries.file_path.value(row);
-            let marked = self.paths.contains(path)
+            let marked = self.names(path, || section_of(entries, row))
                 || dropped.get(entries.tuple_of.value(row) as usize).is_some_and(|dropped| *dropped)
-                || self.files.get(path).is_some_and(|sections| sections.contains(&section_of(entries, row)))
                 || !is_data && self.dangling.has(entries, row);
             let by_rows = matching.as_ref().and_then(|matching| matching.get(row));
             *slot = match by_rows {

@@ -26,7 +26,10 @@ pub fn read_metadata(storage: &Storage, location: &str) -> Result<TableMetadata>
         );
         return Err(icefield_format::Error::corrupt("", message).in_file(location).into());
     }
-    Ok(TableMetadata::from_json(&bytes, &limits).map_err(|error| error.in_file(location))?)
+    TableMetadata::from_json(&bytes, &limits).map_err(|error| match error.in_file(location) {
+        icefield_format::Error::Unsupported(what) => Error::unsupported(format!("{location}: {what}")),
+        error => error.into(),
+    })
 }
 
 /// Writes a metadata file under a name that no other attempt has, and returns its location. What could not be loaded again is

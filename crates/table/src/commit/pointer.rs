@@ -2,10 +2,11 @@
 //!
 //! A commit writes a metadata file of its own name and swaps the pointer from the file that it was made of.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use icefield_format::metadata::properties::METADATA_DELETE_AFTER_COMMIT_ENABLED;
-use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata, UpdateRequirement};
+use icefield_format::metadata::{MetadataBuilder, MetadataCodec, MetadataUpdate, TableMetadata, UpdateRequirement};
 
 use super::creation::created_by;
 use super::metadata_file::next_version;
@@ -13,7 +14,7 @@ use super::status::{Sought, look_for};
 use super::{Catalog, Committed, Outcome, read_metadata, write_metadata};
 use crate::clock::now_ms;
 use crate::error::{Error, Result};
-use crate::storage::Storage;
+use crate::storage::{Folders, Places, Storage};
 
 /// Where a catalog says that a table's metadata is.
 pub trait Pointer: Send + Sync {
@@ -98,8 +99,9 @@ impl<P: Pointer> Catalog for PointerCatalog<P> {
         let is_there = || look_for(self, base, sought).is_ok_and(|found| found.is_some());
         let error = match self.pointer.swap(&base.location, &location) {
             Ok(()) => {
-                delete_old_metadata(&self.storage, &base.metadata, &metadata);
-                return Ok(Outcome::Committed(Committed { location, metadata: Arc::new(metadata) }));
+                let committed = Committed { location, metadata: Arc::new(metadata) };
+                delete_old_metadata(&self.storage, &base.metadata, &committed);
+                return Ok(Outcome::Committed(committed));
             }
             // A request that is delivered twice is refused the second time, for the sake of the first.
             Err(Error::CommitFailed(_)) if is_there() => {
@@ -149,13 +151,35 @@ pub(super) fn cause_of(error: Error) -> Option<Box<dyn std::error::Error + Send 
 }
 
 /// Deletes the metadata files that have left the log, where the table wants that.
-fn delete_old_metadata(storage: &Storage, base: &TableMetadata, new: &TableMetadata) {
-    if !METADATA_DELETE_AFTER_COMMIT_ENABLED.read(new.properties()) {
+///
+/// The log may come from others, and names what it wants: only files with the name of a metadata file are deleted, in the
+/// folders of the table. The others stay.
+fn delete_old_metadata(storage: &Storage, base: &TableMetadata, new: &Committed) {
+    let metadata = &new.metadata;
+    if !METADATA_DELETE_AFTER_COMMIT_ENABLED.read(metadata.properties()) {
         return;
     }
-    let kept = |file: &str| new.metadata_log().iter().any(|entry| entry.metadata_file == file);
-    for entry in base.metadata_log().iter().filter(|entry| !kept(&entry.metadata_file)) {
-        // The commit has landed; a file that stays is only an orphan.
-        let _ = storage.delete(&entry.metadata_file);
+    let log = base.metadata_log().iter().map(|entry| entry.metadata_file.as_str());
+    let kept: HashSet<&str> = metadata.metadata_log().iter().map(|entry| entry.metadata_file.as_str()).collect();
+    let left: Vec<&str> = log.filter(|file| !kept.contains(file)).collect();
+    if left.is_empty() {
+        return;
     }
+    let places = Places::of(storage);
+    let kept: HashSet<_> = kept.into_iter().chain([new.location.as_str()]).map(|file| places.place(file)).collect();
+    let folders = Folders::of(storage, metadata, None);
+    let is_own = |file: &str| MetadataCodec::from_file_name(file).is_some() && folders.have(storage, file);
+    let (old, foreign): (Vec<&str>, Vec<&str>) = left.into_iter().partition(|file| is_own(file));
+    if let Some(first) = foreign.first() {
+        log::warn!(
+            "{}: {} files that have left the metadata log stay, such as {first}: they are not metadata files in the folders \
+             of the table",
+            metadata.location(),
+            foreign.len()
+        );
+    }
+    let old: Vec<String> =
+        old.into_iter().filter(|file| !kept.contains(&places.place(file))).map(str::to_owned).collect();
+    // The commit has landed; a file that stays is only an orphan.
+    storage.discard(&old, "old metadata files");
 }

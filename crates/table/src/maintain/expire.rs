@@ -12,13 +12,12 @@ use icefield_format::metadata::retention::{ExpireSnapshots, Expiry};
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata};
 
 use super::parallel::{locked, side_by_side};
-use super::purge::Folders;
 use crate::clock::now_ms;
-use crate::commit::Change;
+use crate::commit::{Change, Committed};
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::snapshot::manifests::{of_snapshot, with_own_lists};
-use crate::storage::{Leftover, Storage};
+use crate::storage::{Folders, Leftover, Place, Places, Storage};
 use crate::table::Table;
 
 /// Which files are deleted of those that only expired snapshots name.
@@ -108,7 +107,8 @@ impl ExpiredFiles {
 /// Expires snapshots of a table as its catalog has it, and deletes the files that no other snapshot names.
 ///
 /// A file stays while a snapshot that is kept has it, or is the one that removed it: its changes can be read as long as it is
-/// kept. Whatever cannot be read keeps files from being deleted. Files that are not beneath the table's location,
+/// kept. It stays as well where the table names it in another spelling ([`Places`]), or as a file of another kind. Whatever
+/// cannot be read keeps files from being deleted. Files that are not beneath the table's location,
 /// `write.data.path` or `write.metadata.path` stay, unless `external` says otherwise.
 ///
 /// # Errors
@@ -119,7 +119,7 @@ pub fn expire(table: &Table, request: ExpireSnapshots, cleanup: Cleanup, externa
     let Some(Made { before, expiry }) = change.made else { return Ok(Expired::default()) };
     // What was committed since names files as well.
     let after = committed.refresh().unwrap_or_else(|_| committed.clone());
-    let mut expired = report(table.storage(), &before, after.metadata(), &expiry, cleanup, external)?;
+    let mut expired = report(table.storage(), &before, after.committed(), &expiry, cleanup, external)?;
     let all: Vec<&String> = expired.files.all().collect();
     let errors = table.storage().delete_all(&all);
     log::info!("{}: expired {} snapshots and deleted {} files", before.location(), expired.snapshots.len(), all.len());
@@ -136,7 +136,8 @@ pub fn expirable(table: &Table, request: ExpireSnapshots, cleanup: Cleanup, exte
     let mut change = Expire { storage: table.storage().clone(), request, made: None };
     let updates = change.updates(table.metadata())?;
     let Some(Made { before, expiry }) = change.made else { return Ok(Expired::default()) };
-    let after = MetadataBuilder::from_base(&before, now_ms()).apply_all(updates)?.build()?;
+    let metadata = MetadataBuilder::from_base(&before, now_ms()).apply_all(updates)?.build()?;
+    let after = Committed { location: table.committed().location.clone(), metadata: Arc::new(metadata) };
     report(table.storage(), &before, &after, &expiry, cleanup, external)
 }
 
@@ -196,11 +197,12 @@ impl Expire {
 fn report(
     storage: &Storage,
     before: &TableMetadata,
-    after: &TableMetadata,
+    committed: &Committed,
     expiry: &Expiry,
     cleanup: Cleanup,
     external: External,
 ) -> Result<Expired> {
+    let after: &TableMetadata = &committed.metadata;
     let removed = |id: &i64| after.snapshot(*id).is_none();
     let mut expired = Expired {
         snapshots: expiry.removed_snapshots.iter().copied().filter(removed).collect(),
@@ -208,7 +210,9 @@ fn report(
         ..Expired::default()
     };
     if cleanup != Cleanup::Nothing && !expired.snapshots.is_empty() {
-        let search = Search { storage, limits: limits()?, before, after, leftover: Mutex::default() };
+        let places = Places::of(storage);
+        let search =
+            Search { storage, places, limits: limits()?, before, committed, after, leftover: Mutex::default() };
         if let Some(files) = search.files(cleanup) {
             expired.files = files;
         }
@@ -223,52 +227,95 @@ fn report(
 /// The search for files that only expired snapshots name.
 struct Search<'a> {
     storage: &'a Storage,
+    places: Places,
     limits: Limits,
     before: &'a TableMetadata,
+    committed: &'a Committed,
     after: &'a TableMetadata,
     leftover: Mutex<Leftover>,
 }
 
-/// Manifests by location.
-type ByPath = BTreeMap<String, ManifestFile>;
+/// Manifests by where they are.
+type ByPlace = BTreeMap<Place, ManifestFile>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Data,
+    Deletes,
+    Manifest,
+    List,
+    Statistics,
+}
+
+/// Files that expired snapshots name: what each is taken for, and its path.
+type Found = Mutex<BTreeMap<Place, (Kind, String)>>;
+
+/// Manifests of some snapshots, and what of their lists could not be read.
+struct Listed {
+    manifests: ByPlace,
+    unread: HashSet<Place>,
+}
 
 impl Search<'_> {
     /// None where what the kept snapshots name cannot be read: nothing is known to be theirs alone then.
     fn files(&self, cleanup: Cleanup) -> Option<ExpiredFiles> {
-        let (kept, whole) = self.manifests(self.after, |_| true);
-        if !whole {
+        let kept = self.manifests(self.after, |_| true);
+        if !kept.unread.is_empty() {
             return None;
         }
+        let kept = kept.manifests;
         let is_expired = |id: i64| self.after.snapshot(id).is_none();
-        let (mut gone, _) = self.manifests(self.before, is_expired);
-        gone.retain(|path, _| !kept.contains_key(path));
-        let mut files = match cleanup {
-            Cleanup::All => self.content_files(&gone, &kept),
-            _ => ExpiredFiles::default(),
+        let mut gone = self.manifests(self.before, is_expired);
+        gone.manifests.retain(|place, _| !kept.contains_key(place));
+
+        let found = Found::default();
+        let add = |kind: Kind, path: &str| {
+            locked(&found).entry(self.places.place(path)).or_insert((kind, path.to_owned()));
         };
-        files.manifests = gone.into_keys().collect();
-        let lists = |metadata: &TableMetadata| -> BTreeSet<String> {
-            let lists = metadata.snapshots().iter().filter_map(|snapshot| snapshot.manifest_list());
-            lists.map(str::to_owned).collect()
-        };
-        files.manifest_lists = lists(self.before).difference(&lists(self.after)).cloned().collect();
-        files.statistics = statistics(self.before).difference(&statistics(self.after)).cloned().collect();
-        Some(files)
+        for snapshot in self.before.snapshots().iter().filter(|snapshot| is_expired(snapshot.snapshot_id)) {
+            // What is no list may be anything: it stays.
+            let list = snapshot.manifest_list();
+            list.filter(|list| !gone.unread.contains(&self.places.place(list)))
+                .into_iter()
+                .for_each(|list| add(Kind::List, list));
+        }
+        statistics(self.before).iter().for_each(|path| add(Kind::Statistics, path));
+        gone.manifests.values().for_each(|manifest| add(Kind::Manifest, &manifest.manifest_path));
+        if cleanup == Cleanup::All {
+            self.add_content_files(&found, &gone.manifests, &kept);
+        }
+        // What the table still names, whatever the expired snapshots take it for.
+        let mut named: Vec<&str> = vec![self.committed.location.as_str()];
+        named.extend(kept.values().map(|manifest| manifest.manifest_path.as_str()));
+        named.extend(self.after.snapshots().iter().filter_map(|snapshot| snapshot.manifest_list()));
+        let logs = self.before.metadata_log().iter().chain(self.after.metadata_log());
+        named.extend(logs.map(|entry| entry.metadata_file.as_str()));
+        let statistics = statistics(self.after);
+        named.extend(statistics.iter().map(String::as_str));
+        for path in named {
+            locked(&found).remove(&self.places.place(path));
+        }
+        // Lists were read as such; what else there is may be a file that a kept snapshot has.
+        if locked(&found).values().any(|(kind, _)| *kind != Kind::List) && !self.remove_kept(&found, &kept) {
+            locked(&found).retain(|_, (kind, _)| *kind == Kind::List);
+        }
+        Some(sorted(found))
     }
 
-    /// The manifests of the snapshots with these ids, and whether all of their lists could be read.
-    fn manifests(&self, of: &TableMetadata, wanted: impl Fn(i64) -> bool) -> (ByPath, bool) {
+    /// The manifests of the snapshots with these ids.
+    fn manifests(&self, of: &TableMetadata, wanted: impl Fn(i64) -> bool) -> Listed {
         let lists: Vec<_> = with_own_lists(of).into_iter().filter(|snapshot| wanted(snapshot.snapshot_id)).collect();
-        let found = Mutex::new((ByPath::new(), true));
+        let found = Mutex::new(Listed { manifests: ByPlace::new(), unread: HashSet::new() });
         side_by_side(self.storage, of.location(), &lists, |snapshot| {
             let read = of_snapshot(self.storage, of, snapshot, &self.limits);
-            let (all, whole) = &mut *locked(&found);
+            let listed = &mut *locked(&found);
             match read {
                 Ok(manifests) => {
-                    all.extend(manifests.into_iter().map(|manifest| (manifest.manifest_path.clone(), manifest)));
+                    let placed = |manifest: ManifestFile| (self.places.place(&manifest.manifest_path), manifest);
+                    listed.manifests.extend(manifests.into_iter().map(placed));
                 }
                 Err(error) => {
-                    *whole = false;
+                    listed.unread.insert(self.places.place(snapshot.manifest_list().unwrap_or_default()));
                     self.failed(&error);
                 }
             }
@@ -276,16 +323,14 @@ impl Search<'_> {
         found.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Data and delete files that the manifests which go name, or that an expired snapshot removed, without those that a
-    /// kept snapshot has or has removed.
-    fn content_files(&self, gone: &ByPath, kept: &ByPath) -> ExpiredFiles {
-        let is_kept = |id: Option<i64>| id.is_some_and(|id| self.after.snapshot(id).is_some());
-        let is_expired = |id: Option<i64>| id.is_some_and(|id| self.before.snapshot(id).is_some()) && !is_kept(id);
-        let found: Mutex<BTreeMap<String, FileContent>> = Mutex::default();
+    /// Data and delete files that the manifests which go name, or that an expired snapshot removed.
+    fn add_content_files(&self, found: &Found, gone: &ByPlace, kept: &ByPlace) {
+        let is_expired = |id: Option<i64>| id.is_some_and(|id| self.before.snapshot(id).is_some()) && !self.is_kept(id);
         let collect = |entries: &Entries, wanted: &dyn Fn(Status, Option<i64>) -> bool| {
             each(entries, |path, content, status, id| {
                 if wanted(status, id) {
-                    locked(&found).insert(path.to_owned(), content);
+                    let kind = if content == FileContent::Data { Kind::Data } else { Kind::Deletes };
+                    locked(found).entry(self.places.place(path)).or_insert((kind, path.to_owned()));
                 }
             })
         };
@@ -297,25 +342,23 @@ impl Search<'_> {
         };
         let partly: Vec<&ManifestFile> = kept.values().filter(with_removed).collect();
         self.read(&partly, |entries| collect(entries, &|status, id| status == Status::Deleted && is_expired(id)));
-        if locked(&found).is_empty() {
-            return ExpiredFiles::default();
-        }
+    }
+
+    /// Takes out what a kept snapshot has or has removed; whether all of it is known.
+    fn remove_kept(&self, found: &Found, kept: &ByPlace) -> bool {
         let kept: Vec<&ManifestFile> = kept.values().collect();
-        let whole = self.read(&kept, |entries| {
+        self.read(&kept, |entries| {
             each(entries, |path, _, status, id| {
-                if status.is_live() || is_kept(id) {
-                    locked(&found).remove(path);
+                if status.is_live() || self.is_kept(id) {
+                    let place = self.places.place(path);
+                    locked(found).remove(&place);
                 }
             })
-        });
-        if !whole {
-            return ExpiredFiles::default();
-        }
-        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let (data, deletes): (Vec<_>, Vec<_>) =
-            found.into_iter().partition(|(_, content)| *content == FileContent::Data);
-        let paths = |files: Vec<(String, FileContent)>| files.into_iter().map(|(path, _)| path).collect();
-        ExpiredFiles { data_files: paths(data), delete_files: paths(deletes), ..ExpiredFiles::default() }
+        })
+    }
+
+    fn is_kept(&self, id: Option<i64>) -> bool {
+        id.is_some_and(|id| self.after.snapshot(id).is_some())
     }
 
     /// Reads manifests; whether all of them could be read.
@@ -349,6 +392,23 @@ fn each(entries: &Entries, mut work: impl FnMut(&str, FileContent, Status, Optio
         work(entries.file_path.value(row), entries.content_of(row)?, entries.status_of(row)?, id);
     }
     Ok(())
+}
+
+fn sorted(found: Found) -> ExpiredFiles {
+    let mut files = ExpiredFiles::default();
+    for (kind, path) in found.into_inner().unwrap_or_else(PoisonError::into_inner).into_values() {
+        let of_kind = match kind {
+            Kind::Data => &mut files.data_files,
+            Kind::Deletes => &mut files.delete_files,
+            Kind::Manifest => &mut files.manifests,
+            Kind::List => &mut files.manifest_lists,
+            Kind::Statistics => &mut files.statistics,
+        };
+        of_kind.push(path);
+    }
+    let ExpiredFiles { data_files, delete_files, manifests, manifest_lists, statistics } = &mut files;
+    [data_files, delete_files, manifests, manifest_lists, statistics].into_iter().for_each(|paths| paths.sort());
+    files
 }
 
 fn statistics(metadata: &TableMetadata) -> BTreeSet<String> {

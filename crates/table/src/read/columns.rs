@@ -229,9 +229,10 @@ impl Rules<'_> {
     /// The value of a field that neither the file nor its partition has.
     fn absent(&self, field: &Field, target: &FieldRef, path: &str) -> Result<Source> {
         if let (Type::Struct(ty), DataType::Struct(targets)) = (&field.ty, target.data_type())
-            && self.has_identities(self.constants.whole_struct(field.id).unwrap_or(ty))
+            && (field.initial_default.is_some()
+                || self.has_identities(self.constants.whole_struct(field.id).unwrap_or(ty)))
         {
-            // Of a struct that is there, each field has its own rules.
+            // Of a struct that is there, or whose default is that of its fields, each field has its own rules.
             let fields = ty.fields.iter().zip(targets);
             let fields = fields
                 .map(|(child, target)| self.field(child, target, &Fields::empty(), &format!("{path}.{}", child.name)));

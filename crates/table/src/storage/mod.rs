@@ -5,14 +5,17 @@
 //! or encoded on the way ("File System Operations": the specification asks only for in-place write, seekable reads and
 //! deletes).
 
+mod allowed;
+mod answers;
 mod calls;
 mod credentials;
 mod faults;
-
+mod folders;
 mod leftover;
 mod local;
 mod location;
 mod memory;
+mod place;
 mod properties;
 mod read_at;
 mod remote;
@@ -32,8 +35,10 @@ use bytes::Bytes;
 use crate::error::{Error, Result};
 
 pub use faults::{Fault, FaultPlan};
+pub(crate) use folders::{Folders, Way};
 pub use leftover::Leftover;
 pub use location::{Location, Scheme};
+pub use place::{Place, Places};
 pub use secret::{HIDDEN, Secret, is_secret, redacted, shown};
 pub use store::{Entry, Existing, OpenObject, Output, Store};
 pub use traffic::Traffic;
@@ -77,8 +82,10 @@ impl Identity {
 }
 
 impl Storage {
-    /// A door with properties named as PyIceberg names them (`s3.endpoint`, `gcs.oauth2.token`, …); others are ignored.
-    pub fn new(properties: BTreeMap<String, String>) -> Self {
+    /// A door with properties named as PyIceberg names them (`s3.endpoint`, `gcs.oauth2.token`, …). Others, such as those of
+    /// the catalog, are dropped: whoever gets the storage does not get them.
+    pub fn new(mut properties: BTreeMap<String, String>) -> Self {
+        properties.retain(|name, _| properties::is_read(name));
         Self::build(properties, Vec::new(), faults::of_environment())
     }
 
@@ -132,7 +139,7 @@ impl Storage {
         Self(Arc::new(Inner { properties, relocate, stores, faults, unwritten: false, traffic: None, rights }))
     }
 
-    /// Properties it was opened with; secrets among them are the caller's to guard (see [`is_secret`]).
+    /// Those properties it was opened with that it reads; secrets among them are the caller's to guard (see [`is_secret`]).
     pub fn properties(&self) -> &BTreeMap<String, String> {
         &self.0.properties
     }
@@ -186,7 +193,7 @@ impl Storage {
     /// step is counted.
     pub fn identity(&self, path: &str) -> Result<Option<Identity>> {
         let at = self.resolve(path)?;
-        if self.0.faults.is_some() || at.scheme == Scheme::Memory {
+        if self.0.faults.is_some() || at.scheme == Scheme::Memory || self.permit(&at).is_err() {
             return Ok(None);
         }
         let written = |about: &std::fs::Metadata| about.modified().ok().map(|time| (about.len(), time));
@@ -269,6 +276,9 @@ impl Storage {
         let mut of_stores: HashMap<(Scheme, String), (Vec<usize>, Vec<Location>)> = HashMap::new();
         for (number, path) in paths.iter().enumerate() {
             match self.resolve(path.as_ref()) {
+                Ok(at) if self.permit(&at).is_err() => {
+                    failed.extend(self.permit(&at).err().map(|error| (number, error)))
+                }
                 Ok(at) => {
                     let (numbers, all) = of_stores.entry((at.scheme, at.authority.clone())).or_default();
                     numbers.push(number);
@@ -310,6 +320,7 @@ impl Storage {
     }
 
     fn store(&self, at: &Location) -> Result<Arc<dyn Store>> {
+        self.permit(at)?;
         let key = (at.scheme, at.authority.clone());
         let known = self.0.stores.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(&key).cloned();
         if let Some(store) = known {

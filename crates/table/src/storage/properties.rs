@@ -6,6 +6,7 @@ use std::time::Duration;
 use object_store::ClientOptions;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::client::{HttpClient, HttpConnector};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 
 use crate::error::{Error, Result};
@@ -45,6 +46,40 @@ const ADLS: &[Names<AzureConfigKey>] = &[
     (&["adls.token"], AzureConfigKey::Token),
     (&["adls.endpoint"], AzureConfigKey::Endpoint),
 ];
+
+/// Those that are read beside the names above, one at a time.
+const OTHERS: &[&str] = &[
+    "s3.path-style-access",
+    "s3.sse.type",
+    "s3.sse.key",
+    "s3.server-side-encryption",
+    "s3.sse-kms-key-id",
+    "adls.connection-string",
+    "tls.verify",
+    "io.manifest.cache-enabled",
+    super::allowed::PROPERTY,
+];
+/// What begins the names of tokens of one Azure account.
+const OF_ACCOUNT: &str = "adls.sas-token.";
+/// What each kind of store reads under its own prefix.
+const CLIENT: &[&str] = &["connect-timeout", "request-timeout", "proxy-uri"];
+
+/// Whether a storage reads a property of this name. Others, such as the password of a catalog, are none of its business:
+/// it is sent to executors with what it has.
+pub(super) fn is_read(name: &str) -> bool {
+    fn has<K>(table: &[Names<K>], name: &str) -> bool {
+        table.iter().any(|(names, _)| names.contains(&name))
+    }
+    let of_client = name
+        .split_once('.')
+        .is_some_and(|(store, rest)| matches!(store, "s3" | "gcs" | "adls" | "http") && CLIENT.contains(&rest));
+    of_client
+        || has(S3, name)
+        || has(GCS, name)
+        || has(ADLS, name)
+        || OTHERS.contains(&name)
+        || name.strip_prefix(OF_ACCOUNT).is_some_and(|account| !account.is_empty())
+}
 
 fn first<'a>(properties: &'a BTreeMap<String, String>, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| properties.get(*name)).map(String::as_str).filter(|value| !value.is_empty())
@@ -186,9 +221,60 @@ fn connection_string(properties: &BTreeMap<String, String>) -> Vec<(String, Stri
     pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect()
 }
 
+/// The account of a container whose location names none.
+pub(super) fn azure_account(container: &str, properties: &BTreeMap<String, String>) -> Option<String> {
+    azure(container, properties).ok()?.get_config_value(&AzureConfigKey::AccountName)
+}
+
 /// Options of a web server's client.
 pub(super) fn http(url: &str, properties: &BTreeMap<String, String>) -> Result<ClientOptions> {
     Ok(client(properties, "http")?.with_allow_http(plain(Some(url))))
+}
+
+/// A client of web servers that goes where it is sent and nowhere else: a redirect may lead into the network of who reads.
+#[derive(Debug)]
+pub(super) struct Direct {
+    connect_timeout: Duration,
+    request_timeout: Duration,
+    proxy: Option<String>,
+    any_certificate: bool,
+    plain: bool,
+}
+
+impl Direct {
+    pub(super) fn new(url: &str, properties: &BTreeMap<String, String>) -> Result<Self> {
+        Ok(Self {
+            // Those of the clients of stores.
+            connect_timeout: seconds(properties, "http.connect-timeout")?.unwrap_or(Duration::from_secs(5)),
+            request_timeout: seconds(properties, "http.request-timeout")?.unwrap_or(Duration::from_secs(30)),
+            proxy: first(properties, &["http.proxy-uri"]).map(str::to_owned),
+            any_certificate: flag(properties, "tls.verify")? == Some(false),
+            plain: plain(Some(url)),
+        })
+    }
+
+    fn client(&self) -> reqwest::Result<reqwest::Client> {
+        let mut builder = reqwest::Client::builder()
+            .user_agent(concat!("icefield/", env!("CARGO_PKG_VERSION")))
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(self.connect_timeout)
+            .timeout(self.request_timeout)
+            .https_only(!self.plain)
+            .danger_accept_invalid_certs(self.any_certificate);
+        if let Some(proxy) = &self.proxy {
+            builder = builder.proxy(reqwest::Proxy::all(proxy)?);
+        }
+        builder.build()
+    }
+}
+
+impl HttpConnector for Direct {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        let client = self.client();
+        client
+            .map(HttpClient::new)
+            .map_err(|error| object_store::Error::Generic { store: "HTTP", source: error.into() })
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use object_store::{
     GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, WriteMultipart,
 };
 
-use super::{Entry, Existing, Location, Output, Scheme, Store, credentials, properties};
+use super::{Entry, Existing, Location, Output, Scheme, Store, answers, credentials, properties};
 use crate::error::{Error, Result};
 use crate::runtime;
 
@@ -40,6 +40,7 @@ impl Remote {
             Scheme::Http => object_store::http::HttpBuilder::new()
                 .with_url(at.authority.as_str())
                 .with_client_options(properties::http(&at.authority, options)?)
+                .with_http_connector(properties::Direct::new(&at.authority, options)?)
                 .build()
                 .map(|store| Arc::new(store) as _),
             Scheme::File | Scheme::Memory => return Err(Error::Internal(format!("{at}: not across the network"))),
@@ -67,7 +68,7 @@ fn failed(at: &Location, operation: &'static str) -> impl Fn(object_store::Error
             Error::AlreadyExists { path: path.clone() }
         }
         other => {
-            let message = without_queries(&with_cause(&other));
+            let message = without_queries(&answers::without_answer(scheme, &with_cause(&other)));
             let message = without_credentials(scheme, &message).unwrap_or(message);
             Error::Storage { path: path.clone(), operation, message }
         }
@@ -139,8 +140,9 @@ impl Remote {
         let answers = self.store.delete_stream(futures::stream::iter(sound).boxed()).collect::<Vec<_>>().await;
         // Answers are in the order of the keys, but for a request that fails as a whole: that one has a single answer.
         let whole = answers.len() == wanted;
-        let message =
-            answers.iter().find_map(|answer| answer.as_ref().err()).map(|error| without_queries(&error.to_string()));
+        let scheme = all.first().map_or(Scheme::S3, |at| at.scheme);
+        let first = answers.iter().find_map(|answer| answer.as_ref().err());
+        let message = first.map(|error| without_queries(&answers::without_answer(scheme, &error.to_string())));
         let mut answers = answers.into_iter();
         let outcome = |(at, key): (&Location, Result<Path>)| {
             key?;

@@ -117,9 +117,11 @@ impl WritePlan {
     /// Deletes files of this write, which was certainly not committed, and says what could not be deleted.
     ///
     /// With `search`, those too that no task has reported: tasks that were killed leave some. The names of all files of the
-    /// write hold its id.
+    /// write hold its id; what has another name is not of this write and stays.
     pub fn discard(&self, storage: &Storage, reported: &[DataFile], search: bool) -> Result<Leftover> {
-        let mut paths: BTreeSet<String> = reported.iter().map(|file| file.file_path.clone()).collect();
+        let id = self.operation.to_string();
+        let own = reported.iter().map(|file| &file.file_path).filter(|path| name_of(path).contains(&id));
+        let mut paths: BTreeSet<String> = own.cloned().collect();
         if search {
             paths.extend(self.found(storage)?);
         }

@@ -24,7 +24,7 @@ use crate::limits::limits;
 use crate::operation::append::{AddedFiles, Append};
 use crate::runtime;
 use crate::snapshot::manifests::of_snapshot;
-use crate::storage::{Location, Scheme, Storage};
+use crate::storage::{Location, Places, Scheme, Storage};
 use crate::write::check_writable;
 use describe::Importer;
 pub(crate) use describe::format_of;
@@ -99,10 +99,11 @@ fn whole(path: &str) -> Result<String> {
 
 /// Refuses paths that are named more than once, and partition values of files that are not added.
 fn refuse_twice(storage: &Storage, paths: &[String], options: &AddFilesOptions) -> Result<()> {
-    let (mut seen, mut places, mut twice) = (HashSet::new(), HashSet::new(), Vec::new());
+    let places = Places::of(storage);
+    let (mut seen, mut met, mut twice) = (HashSet::new(), HashSet::new(), Vec::new());
     for path in paths {
         seen.insert(path.as_str());
-        if !places.insert(storage.resolve(path)?.normalized()) {
+        if !met.insert(places.place(path)) {
             twice.push(path.as_str());
         }
     }
@@ -123,8 +124,9 @@ fn refuse_known(storage: &Storage, metadata: &Arc<TableMetadata>, branch: &str, 
     };
     let Some(head) = head else { return Ok(()) };
     let limits = limits()?;
-    let wanted = paths.iter().map(|path| Ok(storage.resolve(path)?.normalized())).collect::<Result<HashSet<_>>>()?;
-    let is_wanted = |path: &&str| storage.resolve(path).is_ok_and(|place| wanted.contains(&place.normalized()));
+    let places = Places::of(storage);
+    let wanted: HashSet<_> = paths.iter().map(|path| places.place(path)).collect();
+    let is_wanted = |path: &&str| wanted.contains(&places.place(path));
     let mut manifests = of_snapshot(storage, metadata, head, &limits)?;
     manifests.retain(|manifest| manifest.content == ManifestContent::Data && manifest.has_live_files());
     let known = manifests.par_iter().map(|manifest| {

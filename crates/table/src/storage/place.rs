@@ -1,0 +1,226 @@
+//! When two paths name the same file: the one place that decides it, for what is deleted and for what is added twice.
+//!
+//! Writers spell locations differently (`file:/w/x` and `/w/x`, `s3a:` and `s3:`, `wasbs:` and `abfss:`), and a file that an
+//! expired snapshot has under one name may be live under another. Texts are not compared: places are. In doubt two paths
+//! are the same place, so that nothing is deleted that is used.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{PoisonError, RwLock};
+
+use super::{Location, Scheme, Storage, properties};
+use crate::error::Result;
+
+/// Where a file lies, in one spelling.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place(String);
+
+/// Places of many paths; each folder of this machine is looked up once.
+#[derive(Debug)]
+pub struct Places {
+    storage: Storage,
+    /// Local folders, and what links on the way to them lead to.
+    folders: RwLock<HashMap<String, String>>,
+}
+
+impl Places {
+    /// The places of paths as this storage resolves them.
+    pub fn of(storage: &Storage) -> Self {
+        Self { storage: storage.clone(), folders: RwLock::default() }
+    }
+
+    /// The last part of a path, which all spellings of it have: it costs less to compare than places.
+    pub fn name(path: &str) -> &str {
+        path.rsplit(['/', '\\']).next().unwrap_or(path)
+    }
+
+    /// The place of a path. One that cannot be resolved is a place of its own: nothing is read or deleted there.
+    pub fn place(&self, path: &str) -> Place {
+        let Ok(at) = self.storage.locate(path) else { return Place(format!("?{path}")) };
+        Place(match at.scheme {
+            Scheme::File => self.of_file(&at.key),
+            Scheme::Memory => format!("memory:{}/{}", at.authority, clean(&at.key)),
+            Scheme::S3 => format!("s3:{}/{}", at.authority, clean(&at.key)),
+            Scheme::Gcs => format!("gs:{}/{}", at.authority, clean(&at.key)),
+            Scheme::Azure => format!("abfs:{}/{}", at.authority, clean(&at.key)),
+            Scheme::Http => format!("{}/{}", at.authority, clean(&at.key)),
+        })
+    }
+
+    fn of_file(&self, path: &str) -> String {
+        let (folder, name) = path.rsplit_once(separator).unwrap_or(("", path));
+        match name {
+            // What names a folder: a table's files do not.
+            "" | "." | ".." => self.folder(path),
+            _ => folded(format!("{}/{name}", self.folder(folder))),
+        }
+    }
+
+    fn folder(&self, folder: &str) -> String {
+        let known = self.folders.read().unwrap_or_else(PoisonError::into_inner).get(folder).cloned();
+        known.unwrap_or_else(|| {
+            let found = real(folder);
+            let mut folders = self.folders.write().unwrap_or_else(PoisonError::into_inner);
+            folders.entry(folder.to_owned()).or_insert(found).clone()
+        })
+    }
+}
+
+impl Storage {
+    /// Where a path lies, in one spelling but for links and what stands between slashes: a local path is whole, and names of
+    /// hosts, buckets and accounts are as their stores compare them.
+    pub(crate) fn locate(&self, path: &str) -> Result<Location> {
+        self.resolve(path).map(|at| self.normal(at))
+    }
+
+    pub(super) fn normal(&self, at: Location) -> Location {
+        let mut at = at.normalized();
+        at.authority = match at.scheme {
+            Scheme::File | Scheme::Memory => at.authority,
+            Scheme::S3 | Scheme::Gcs => at.authority.to_ascii_lowercase(),
+            Scheme::Azure => self.container(&at.authority),
+            Scheme::Http => host(&at.authority),
+        };
+        at
+    }
+
+    /// `container@account`: the account of a location, else that of the properties.
+    fn container(&self, authority: &str) -> String {
+        let (container, account) = match authority.split_once('@') {
+            Some((container, host)) => (container, host.split('.').next().unwrap_or(host).to_owned()),
+            None => (authority, properties::azure_account(authority, self.properties()).unwrap_or_default()),
+        };
+        format!("{container}@{account}").to_ascii_lowercase()
+    }
+}
+
+/// Scheme and host of a web server without user, query and the port that is meant anyway.
+fn host(authority: &str) -> String {
+    let authority = authority.split_once('?').map_or(authority, |(place, _)| place);
+    let Some((scheme, host)) = authority.split_once("://") else { return authority.to_ascii_lowercase() };
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host).to_ascii_lowercase();
+    let port = if scheme == "http" { ":80" } else { ":443" };
+    format!("{scheme}://{}", host.strip_suffix(port).unwrap_or(&host))
+}
+
+fn separator(letter: char) -> bool {
+    letter == '/' || (cfg!(windows) && letter == '\\')
+}
+
+/// A folder without links on the way to it, where it is there.
+fn real(folder: &str) -> String {
+    // The folder of `/x` is the root.
+    let asked = if folder.is_empty() { Path::new("/") } else { Path::new(folder) };
+    match std::fs::canonicalize(asked) {
+        Ok(found) => clean(&found.to_string_lossy()),
+        Err(_) => clean(folder),
+    }
+}
+
+/// A key without empty steps, `.` and `..`.
+fn clean(key: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    for step in key.split(separator) {
+        match step {
+            "" | "." => {}
+            ".." => drop(kept.pop()),
+            step => kept.push(step),
+        }
+    }
+    kept.join("/")
+}
+
+/// Local names as file systems that do not tell letters by their case compare them.
+fn folded(path: String) -> String {
+    if cfg!(any(windows, target_os = "macos")) { path.to_lowercase() } else { path }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn same(storage: &Storage, one: &str, other: &str) -> bool {
+        let places = Places::of(storage);
+        places.place(one) == places.place(other)
+    }
+
+    #[test]
+    fn spellings_of_one_file() {
+        let account = BTreeMap::from([("adls.account-name".to_owned(), "acc".to_owned())]);
+        let storage = Storage::new(account);
+        let kinds: &[&[&str]] = &[
+            &[
+                "/w/t/x",
+                "file:/w/t/x",
+                "file:///w/t/x",
+                "FILE:///w/t/x",
+                "file://localhost/w/t/x",
+                "//w/t/x",
+                "/w//t/x",
+                "/w/./t/x",
+                "/w/u/../t/x",
+                "file:///w/t/./x",
+            ],
+            &["/w/t/X"],
+            &["/w/t/x%20y", "file:///w/t/x%20y"],
+            &["/w/t/x y"],
+            &["/w/t/x+y"],
+            &["s3://b/t/x", "s3a://b/t/x", "s3n://b/t/x", "S3://b/t/x", "s3://B/t/x", "s3://b//t/x", "s3a://b/t/./x"],
+            &["s3://b/t/X"],
+            &["s3://b/t/x%20y"],
+            &["s3://c/t/x"],
+            &["gs://b/t/x", "gcs://b/t/x", "gs://B/t//x"],
+            &[
+                "abfss://c@acc.dfs.core.windows.net/t/x",
+                "abfs://c@acc.dfs.core.windows.net/t/x",
+                "wasb://c@acc.blob.core.windows.net/t/x",
+                "wasbs://c@ACC.blob.core.windows.net/t/x",
+                "az://c/t/x",
+                "abfs://c/t/x",
+            ],
+            &["abfss://c@other.dfs.core.windows.net/t/x"],
+            &["memory:/t/x", "memory:///t/x"],
+            &["memory://t/x"],
+            &[
+                "https://host/t/x",
+                "https://HOST:443/t/x",
+                "https://me:word@host/t/x",
+                "https://host/t/x?sig=1",
+                "https://host/t/x?sig=2",
+            ],
+            &["https://host:8443/t/x"],
+            &["hdfs://host/w/t/x"],
+        ];
+        for (number, kind) in kinds.iter().enumerate() {
+            for (other_number, other) in kinds.iter().enumerate() {
+                for (one, two) in kind.iter().flat_map(|one| other.iter().map(move |two| (one, two))) {
+                    assert_eq!(same(&storage, one, two), number == other_number, "{one} and {two}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_moved_is_where_it_lies_now() {
+        let storage = Storage::default().relocated([("s3://old/t".to_owned(), "/w/t".to_owned())]).unwrap();
+        assert!(same(&storage, "s3://old/t/x", "file:///w/t/x"));
+        assert!(!same(&storage, "s3a://old/t/x", "file:///w/t/x"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_lead_to_the_same_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::create_dir_all(folder.path().join("real/in")).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("real"), folder.path().join("link")).unwrap();
+        let storage = Storage::default();
+        assert!(same(&storage, &path("real/in/x"), &path("link/in/x")));
+        // By way of a link `..` is what the system says, not the text.
+        std::os::unix::fs::symlink(folder.path().join("real/in"), folder.path().join("deep")).unwrap();
+        assert!(same(&storage, &path("deep/../x"), &path("real/x")));
+        assert!(!same(&storage, &path("deep/../x"), &path("x")));
+    }
+}
