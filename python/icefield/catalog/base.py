@@ -95,10 +95,19 @@ class Catalog(TableCatalog[Table, Transaction]):
         It is made once and again after a change of properties, as it keeps its connections and credentials. What it
         pickles has no other properties of the catalog: it goes to executors.
         """
-        properties = revealed(self.properties)
+        properties = self._storage_properties()
         if self._storage is None or self._storage[0] != properties:
             self._storage = properties, Storage(properties)
         return self._storage[1]
+
+    def _storage_properties(self) -> dict[str, str]:
+        properties = revealed(self.properties)
+        allowed = properties.get("io.allowed-locations")
+        if allowed is not None and (warehouse := properties.get("warehouse")):
+            own = absolute_location(warehouse, "the property 'warehouse' of the catalog")
+            named = (location.strip() for location in allowed.split(","))
+            properties["io.allowed-locations"] = ",".join(own if name == "warehouse" else name for name in named)
+        return properties
 
     def create_table_transaction(
         self,

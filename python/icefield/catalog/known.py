@@ -42,7 +42,7 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         gcs.request-timeout gcs.proxy-uri adls.account-name adls.account-key adls.auth.shared-key.account.name
         adls.auth.shared-key.account.key adls.sas-token adls.sas-token. adls.tenant-id adls.client-id
         adls.client-secret adls.token adls.endpoint adls.connection-string adls.connect-timeout adls.request-timeout
-        adls.proxy-uri http.connect-timeout http.request-timeout http.proxy-uri
+        adls.proxy-uri http.connect-timeout http.request-timeout http.proxy-uri io.allowed-locations
         """,
     ),
     (

@@ -40,6 +40,64 @@ pub fn read(document: &Json) -> Result<TableMetadata> {
     TableMetadata::from_json(document.to_string().as_bytes(), &Limits::default())
 }
 
+/// Members that may be missing, and are the same where they are null. The library refuses some of these nulls
+/// (docs/differences.md, "Members that are null").
+const OPTIONAL: [&str; 14] = [
+    "encryption-keys",
+    "initial-default",
+    "manifest-list",
+    "parent-snapshot-id",
+    "partition-specs",
+    "partition-statistics",
+    "properties",
+    "refs",
+    "schemas",
+    "sequence-number",
+    "sort-orders",
+    "statistics",
+    "summary",
+    "write-default",
+];
+
+/// The document without optional members that are null, and without null values of properties and summaries.
+pub fn without_nulls(document: &Json) -> Json {
+    fn strip(json: &Json, of_strings: bool) -> Json {
+        match json {
+            Json::Object(members) => {
+                let is_kept = |name: &str, value: &Json| !value.is_null() || !(of_strings || OPTIONAL.contains(&name));
+                let kept = members.iter().filter(|(name, value)| is_kept(name, value));
+                let strings = |name: &str| matches!(name, "properties" | "summary");
+                kept.map(|(name, value)| (name.clone(), strip(value, strings(name)))).collect()
+            }
+            Json::Array(items) => items.iter().map(|item| strip(item, false)).collect(),
+            other => other.clone(),
+        }
+    }
+    strip(document, false)
+}
+
+/// The document with last ids that are at least those that are there: the library goes on from lower ones
+/// (docs/differences.md, "Last ids that are too low").
+pub fn raised(document: &Json) -> Json {
+    let mut document = document.clone();
+    let ints =
+        |list: &Json, read: &dyn Fn(&Json) -> Vec<i64>| list.as_array().into_iter().flatten().flat_map(read).max();
+    let of_spec = |spec: &Json| -> Vec<i64> {
+        spec["fields"].as_array().into_iter().flatten().filter_map(|field| field["field-id"].as_i64()).collect()
+    };
+    let of_rows = |snapshot: &Json| -> Vec<i64> {
+        vec![snapshot["first-row-id"].as_i64().unwrap_or(0) + snapshot["added-rows"].as_i64().unwrap_or(0)]
+    };
+    let fields = ints(&document["partition-specs"], &of_spec);
+    let rows = ints(&document["snapshots"], &of_rows);
+    for (name, highest) in [("last-partition-id", fields), ("next-row-id", rows)] {
+        if let (Some(last), Some(highest)) = (document[name].as_i64(), highest) {
+            document[name] = last.max(highest).into();
+        }
+    }
+    document
+}
+
 /// What `{"set": …, "removed": …}` makes of a document.
 pub fn changed(document: &Json, difference: &Json) -> Json {
     let mut document = document.as_object().unwrap().clone();
