@@ -469,7 +469,13 @@ fn changes_of_metadata_are_found_after_a_lost_answer() {
     let (storage, committed) = created(&[]);
     let catalog = service(&committed);
     let table = Table::new(storage, catalog.clone(), committed);
-    for updates in [vec![property("a", "b")], vec![property("a", "c"), property("d", "e")]] {
+    let schema = Schema::new(
+        1,
+        vec![Field::required(1, "id", PrimitiveType::Long), Field::optional(2, "place", PrimitiveType::String)],
+    );
+    let widened =
+        vec![MetadataUpdate::AddSchema { schema: schema.unwrap() }, MetadataUpdate::SetCurrentSchema { schema_id: -1 }];
+    for updates in [vec![property("a", "b")], widened] {
         *catalog.answers.lock().unwrap() = vec![Answer::AppliedButUnknown];
         let before = table.refresh().unwrap();
         let after = before.update(Vec::new(), updates).unwrap();

@@ -173,6 +173,10 @@ def test_a_commit_whose_answer_is_lost_is_found(catalog: Service, failure: Excep
     catalog.failure = failure
     table = catalog.create_table("n.t", ROWS.schema)
 
+    def add_columns(table: ice.Table) -> None:
+        with table.update_schema() as schema:
+            schema.add_column("extra", "int")
+
     def several(table: ice.Table) -> None:
         with table.transaction() as tx:
             tx.append(ROWS)
@@ -185,6 +189,7 @@ def test_a_commit_whose_answer_is_lost_is_found(catalog: Service, failure: Excep
         (lambda table: table.delete("id = 2"), 2),
         (lambda table: table.transaction().set_properties({"a": "b"}).commit_transaction(), 2),
         (lambda table: table.transaction().remove_properties("a").commit_transaction(), 2),
+        (add_columns, 2),
         (several, 1),
     ]
     for change, rows in changes:
@@ -194,6 +199,7 @@ def test_a_commit_whose_answer_is_lost_is_found(catalog: Service, failure: Excep
         assert len(catalog.asked) <= before + 1, "it is not sent again"
         catalog.failure = None
         assert table.refresh().scan().count() == rows
+    assert table.schema().column_names == ["id", "region", "extra"]
 
 
 def test_lists_and_manifests_are_made_once(catalog: Service) -> None:

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use icefield_format::metadata::properties::{
     COMMIT_MAX_RETRY_WAIT_MS, COMMIT_MIN_RETRY_WAIT_MS, COMMIT_NUM_RETRIES, COMMIT_TOTAL_RETRY_TIME_MS, Property,
 };
-use icefield_format::metadata::{StringMap, requirements_for_update};
+use icefield_format::metadata::{MetadataUpdate, StringMap, requirements_for_update};
 
 use super::pointer::cause_of;
 use super::status::{Sought, look_for};
@@ -22,10 +22,11 @@ use crate::interrupt;
 /// [`Error::TableReplaced`] where another table has taken the place of `opened`.
 pub fn commit(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change) -> Result<Committed> {
     let mut retries: Option<Retries> = None;
+    let mut made = Vec::new();
     let mut attempts = 0_u64;
     loop {
         attempts += 1;
-        let lost = match attempt(catalog, opened, change) {
+        let lost = match attempt(catalog, opened, change, &mut made) {
             Ok(Attempt::Landed(committed)) => {
                 change.landed(true);
                 return Ok(committed);
@@ -46,6 +47,13 @@ pub fn commit(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change
                         continue;
                     }
                     Ok(false) => {
+                        // The last request may have been delivered twice, and refused for the sake of the first.
+                        if let Ok(now) = catalog.load(Some(opened))
+                            && change.snapshot_id().is_some_and(|id| now.metadata.snapshot(id).is_some())
+                        {
+                            change.landed(false);
+                            return Ok(now);
+                        }
                         log::warn!("{table}: the commit lost to others ({reason}); no attempt is left");
                         Error::CommitFailed(format!(
                             "{reason} (attempts: {attempts}; {} and {} allow more)",
@@ -76,26 +84,35 @@ enum Attempt {
     Lost(String, StringMap),
 }
 
-fn attempt(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change) -> Result<Attempt> {
+/// `made` is what the attempt before has made, and then what this one has.
+fn attempt(
+    catalog: &dyn Catalog,
+    opened: &Committed,
+    change: &mut dyn Change,
+    made: &mut Vec<MetadataUpdate>,
+) -> Result<Attempt> {
     let mut base = catalog.load(Some(opened))?;
     require_same_table(opened.metadata.table_uuid(), &base.metadata, &base.location)?;
     if change.snapshot_id().is_some_and(|id| base.metadata.snapshot(id).is_some()) {
-        return Ok(Attempt::Found { committed: base, last_attempt: false });
+        // A request that is delivered twice is refused the second time, for the sake of the first.
+        let last_attempt = Sought { location: None, updates: made.as_slice() }.is_last_attempt(&base.metadata);
+        return Ok(Attempt::Found { committed: base, last_attempt });
     }
     // Services answer with metadata that they have read anew: what was made of the same table already is not made again.
     if base.location == opened.location && base.metadata == opened.metadata {
         base = opened.clone();
     }
-    let updates = change.updates(&base.metadata)?;
+    *made = change.updates(&base.metadata)?;
+    let updates = made.as_slice();
     if updates.is_empty() {
         return Ok(Attempt::Found { committed: base, last_attempt: false });
     }
-    let requirements = requirements_for_update(&base.metadata, &updates);
-    Ok(match catalog.commit(&base, &requirements, &updates)? {
+    let requirements = requirements_for_update(&base.metadata, updates);
+    Ok(match catalog.commit(&base, &requirements, updates)? {
         Outcome::Committed(committed) => Attempt::Landed(committed),
         Outcome::Lost(reason) => Attempt::Lost(reason, base.metadata.properties().clone()),
         Outcome::Unknown { message, location, cause } => {
-            let sought = Sought { location: location.as_deref(), updates: &updates };
+            let sought = Sought { location: location.as_deref(), updates };
             let cause = match look_for(catalog, &base, sought) {
                 Ok(Some(committed)) => {
                     log::info!("{}: the answer was lost ({message}), the commit is there", opened.metadata.location());

@@ -6,6 +6,7 @@ use icefield_format::metadata::properties::{
     COMMIT_NUM_STATUS_CHECKS, COMMIT_STATUS_CHECKS_MAX_WAIT_MS, COMMIT_STATUS_CHECKS_MIN_WAIT_MS, Property,
 };
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, Snapshot, TableMetadata};
+use serde_json::Value as Json;
 
 use super::{Catalog, Committed, require_same_table};
 use crate::error::{Error, Result};
@@ -29,8 +30,8 @@ impl Sought<'_> {
         })
     }
 
-    /// Whether a table has it.
-    fn is_in(&self, now: &Committed) -> bool {
+    /// Whether a table has it, which was made of `base`.
+    fn is_in(&self, base: &Committed, now: &Committed) -> bool {
         let in_log = |own: &str| now.metadata.metadata_log().iter().any(|entry| entry.metadata_file == own);
         if self.location.is_some_and(|own| now.location == own || in_log(own)) {
             return true;
@@ -38,19 +39,36 @@ impl Sought<'_> {
         match self.snapshot() {
             Some(own) => now.metadata.snapshot(own.snapshot_id).is_some(),
             // Without a snapshot or a file of its own nothing says who made a change; that it is made does as well.
-            None => self.location.is_none() && !self.updates.is_empty() && self.is_made(&now.metadata),
+            None if self.location.is_some() => false,
+            None => self.is_kept_by(&now.metadata) || self.leads_to(&base.metadata, &now.metadata),
         }
     }
 
     /// Whether the updates would change nothing.
-    fn is_made(&self, now: &TableMetadata) -> bool {
-        let builder = MetadataBuilder::from_base(now, now.last_updated_ms()).apply_all(self.updates.iter().cloned());
-        builder.and_then(MetadataBuilder::build).is_ok_and(|made| made == *now)
+    fn is_kept_by(&self, now: &TableMetadata) -> bool {
+        self.applied_to(now).is_some_and(|made| made == *now)
+    }
+
+    /// Whether the updates make one table of the other. They may name what they add as the last one, which is there now.
+    fn leads_to(&self, base: &TableMetadata, now: &TableMetadata) -> bool {
+        let known = |metadata: &TableMetadata| {
+            let mut json: Json = serde_json::from_str(&metadata.to_json()).ok()?;
+            let fields = json.as_object_mut()?;
+            ["last-updated-ms", "metadata-log"].iter().for_each(|field| drop(fields.remove(*field)));
+            Some(json)
+        };
+        let made = self.applied_to(base).and_then(|made| known(&made));
+        made.is_some() && made == known(now)
+    }
+
+    fn applied_to(&self, metadata: &TableMetadata) -> Option<TableMetadata> {
+        let builder = MetadataBuilder::from_base(metadata, metadata.last_updated_ms());
+        builder.apply_all(self.updates.iter().cloned()).and_then(MetadataBuilder::build).ok()
     }
 
     /// Whether the table has it as it was made by the last attempt, and not by one before that.
     pub(super) fn is_last_attempt(&self, now: &TableMetadata) -> bool {
-        let Some(own) = self.snapshot() else { return true };
+        let Some(own) = self.snapshot() else { return !self.updates.is_empty() };
         now.snapshot(own.snapshot_id).is_some_and(|found| found.manifests == own.manifests)
     }
 }
@@ -76,7 +94,7 @@ pub(super) fn look_for(catalog: &dyn Catalog, base: &Committed, sought: Sought<'
             Err(_) => continue,
         };
         let is_same = require_same_table(base.metadata.table_uuid(), &now.metadata, &now.location).is_ok();
-        return Ok(Some(now).filter(|now| is_same && sought.is_in(now)));
+        return Ok(Some(now).filter(|now| is_same && sought.is_in(base, now)));
     }
     Ok(None)
 }

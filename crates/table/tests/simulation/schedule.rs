@@ -364,8 +364,8 @@ impl Schedule {
         }
         let is_dead = plan.as_ref().is_some_and(|plan| plan.is_dead());
         let is_unknown = matches!(result, Err(Error::CommitStateUnknown { .. }));
-        // A commit of which a service says that another was first does not learn which of its files are of no use.
-        let forgets = repeats > 0;
+        // An expiry of which a service says that another was first does not learn what it has to delete.
+        let forgets = repeats > 0 && !change.is_snapshot();
         if is_dead || is_unknown || plan.is_some() || forgets {
             *self.is_untidy.lock().unwrap() = true;
         }
