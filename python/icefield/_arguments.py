@@ -80,8 +80,9 @@ def summary_entries(properties: Mapping[str, object] | None, idempotency_key: st
         If they are no mapping, a name is not a str, or a value is ``None``; if the key is empty.
 
     """
-    if properties is not None and not isinstance(properties, Mapping):
-        msg = f"snapshot_properties: expected a mapping, got {properties!r:.100}; a branch is passed as branch=..."
+    given: object = properties
+    if given is not None and not isinstance(given, Mapping):
+        msg = f"snapshot_properties: expected a mapping, got {given!r:.100}; a branch is passed as branch=..."
         raise ArgumentTypeError(msg)
     texts = property_texts(properties)
     if idempotency_key is None:

@@ -96,7 +96,9 @@ fn read_back(files: &[DataFile], data_files: &[DeletedRows], storage: &Storage) 
     let wanted: HashMap<String, Option<u64>> = data_files.iter().map(|rows| (rows.data_file.clone(), None)).collect();
     for file in files {
         if file.content_offset.is_some() {
-            let vector = vectors::load(storage, &part(file, DeleteKind::Vector), &Limits::default()).unwrap();
+            let vector =
+                vectors::load(storage, &part(file, DeleteKind::Vector), &vectors::Named::default(), &Limits::default())
+                    .unwrap();
             let path = file.referenced_data_file.clone().unwrap();
             found.entry(path).or_default().extend(vector.positions());
             continue;
