@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Decimal128Type;
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Fields, Schema as ArrowSchema};
 use icefield_format::expr::Expr;
 use icefield_format::types::arrow::ToArrow;
@@ -106,7 +106,7 @@ fn the_value_counts_and_not_the_bytes_before_it() {
     let schema = table(20);
     let fields = opened.bind(&Fields::clone, &schema);
     let found = read(&opened, &fields, &schema, values.len()).unwrap();
-    let column = |place: usize| found.iter().map(|batch| batch.column(place).clone());
+    let column = |place: usize| found.iter().map(move |batch| batch.column(place).clone());
     assert_eq!(column(0).flat_map(|array| numbers(&array)).collect::<Vec<_>>(), values);
     assert_eq!(column(1).flat_map(|array| numbers(&array)).collect::<Vec<_>>(), values);
     assert_eq!(column(2).flat_map(|array| numbers(array.as_struct().column(0))).collect::<Vec<_>>(), values);

@@ -54,7 +54,7 @@ fn appends(table: &Table, case: &Json, scan: &Scan) -> Result<(), Failed> {
                 "record_count": entry.file.record_count,
                 "data_sequence_number": entry.sequence_number,
                 "first_row_id": entry.file.first_row_id,
-                "deletes": manifest.deletes(row),
+                "deletes": manifest.deletes(row).iter().collect::<Vec<_>>(),
                 "residual": manifest.residual(row)?.to_json()?,
             }));
         }
