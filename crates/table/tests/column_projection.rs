@@ -203,7 +203,7 @@ fn a_type_that_cannot_be_read_names_the_column() {
     let file = file(&storage, "memory://projection/mismatch.parquet", true);
     for (id, ty, target) in [
         (1, PrimitiveType::String, DataType::Utf8),
-        (1, PrimitiveType::Date, DataType::Date32),
+        (1, PrimitiveType::Boolean, DataType::Boolean),
         (5, PrimitiveType::Int, DataType::Int32),
     ] {
         let columns = [wanted(Field::optional(id, "c", ty), target)];

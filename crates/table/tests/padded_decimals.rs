@@ -30,7 +30,7 @@ const MESSAGE: &str = "message m {
     optional fixed_len_byte_array(20) f (DECIMAL(20, 2)) = 1;
     optional binary b (DECIMAL(20, 2)) = 2;
     optional group s = 3 { optional binary x (DECIMAL(20, 2)) = 4; }
-    optional group l (LIST) = 5 { repeated group list { optional fixed_len_byte_array(40) element (DECIMAL(20, 2)) = 6; } }
+    optional group l (LIST) = 5 { repeated group list { optional fixed_len_byte_array(32) element (DECIMAL(20, 2)) = 6; } }
 }";
 
 /// The number in so many bytes.
@@ -49,12 +49,12 @@ fn file(storage: &Storage, values: &[Option<i128>]) -> ParquetFile {
         let mut group = writer.next_row_group().unwrap();
         // Byte arrays of every length that holds a number of 64 bits, and more.
         let short = 16 + place * 3 % 25;
-        let columns = [(true, 20, 1, 0), (false, short, 1, 0), (false, short + 1, 2, 1), (true, 40, 3, 2)];
+        let columns = [(true, 20, 1, 0), (false, short, 1, 0), (false, short + 1, 2, 1), (true, 32, 3, 2)];
         for (is_fixed, length, present, absent) in columns {
             let level = if value.is_some() { present } else { absent };
             let stored = value.iter().map(|number| ByteArray::from(bytes(*number, length)));
             let mut column = group.next_column().unwrap().unwrap();
-            let repetition = (length == 40).then_some(&[0_i16][..]);
+            let repetition = (length == 32).then_some(&[0_i16][..]);
             if is_fixed {
                 let stored: Vec<_> = stored.map(FixedLenByteArray::from).collect();
                 column.typed::<FixedLenByteArrayType>().write_batch(&stored, Some(&[level]), repetition).unwrap();

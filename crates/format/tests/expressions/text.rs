@@ -95,7 +95,7 @@ fn texts_and_their_meaning() {
         ("year(d) = 'MMXIII'", "!11"),
         ("year(d) = '2013-01'", "!11"),
         ("year(d) = DATE '2013-01-01'", "!11"),
-        ("year(d) IN ('2013', 2014)", "!20"),
+        ("year(d) IN ('2013', 2014)", "!21"),
         ("NOT years(d) BETWEEN 2013 AND '2014'", "!22"),
         ("month(d) >= 2", "!13"),
         ("day(d) < 5", "!10"),

@@ -208,6 +208,13 @@ fn skipped(case: &Json, spec: &str) -> bool {
 pub fn expressions(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     trials_with("expr.json", golden, cases, |context, case| {
         if let Some(error) = case.get("error") {
+            // The library wants a fraction in the JSON of floats (docs/differences.md).
+            let message = error["message"].as_str().unwrap_or_default();
+            let of_floats = message.contains("as a float value") || message.contains("as a double value");
+            let is_whole = of_floats && case["expr"]["value"].is_i64();
+            if is_whole && context.bind(case).is_ok() {
+                return Ok(());
+            }
             let stage = if context.parse(case).is_err() { "parse" } else { "bind" };
             same("stage", &stage, &error["stage"].as_str().unwrap_or(stage))?;
             return refused("bound", context.bind(case));

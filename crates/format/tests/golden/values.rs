@@ -77,6 +77,13 @@ pub fn single_json(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     })
 }
 
+/// A whole number where the library wants a fraction or a text.
+fn is_whole(json: &Json, ty: &Type) -> bool {
+    let number = json.is_i64() || json.is_u64();
+    number
+        && matches!(ty, Type::Primitive(PrimitiveType::Float | PrimitiveType::Double | PrimitiveType::Decimal { .. }))
+}
+
 fn write_json(case: &Json, ty: &Type) -> Result<(), Failed> {
     let value = value(&case["value"], ty)?.ok_or("a null value")?;
     let expected: Json = serde_json::from_str(text(case, "json")?)?;
@@ -109,8 +116,9 @@ fn read_json(case: &Json, ty: &Type) -> Result<(), Failed> {
     };
     let read = value_json::from_json_or_null(&parsed, ty);
     if case.get("error").is_some() {
-        // The library fails on a null value of a map (docs/differences.md).
-        return if has_null_in_map(&parsed, ty) && read.is_ok() { Ok(()) } else { refused("read", read) };
+        // The library fails on a null value of a map, and on whole numbers of floats and decimals (docs/differences.md).
+        let is_wider = has_null_in_map(&parsed, ty) || is_whole(&parsed, ty);
+        return if is_wider && read.is_ok() { Ok(()) } else { refused("read", read) };
     }
     let read = read?;
     same("read", &read, &value(&case["value"], ty)?)?;

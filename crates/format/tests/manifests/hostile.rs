@@ -144,7 +144,12 @@ fn schemas_that_cannot_be_are_refused() {
         [deep.as_str(), &wide, recursive, unknown, "\"int\"", "{}", "[", "3", r#"{"type":"record","name":"r"}"#]
     {
         let outcome = read(&container(schema, 1, &[0]), &Limits::default());
-        assert!(matches!(outcome, Err(Error::Corrupt(_))), "{}: {outcome:?}", &schema[..schema.len().min(60)]);
+        let is_refused = match &outcome {
+            // Valid JSON, of more levels than are read.
+            Err(Error::Unsupported(_)) => schema == deep,
+            other => matches!(other, Err(Error::Corrupt(_))),
+        };
+        assert!(is_refused, "{}: {outcome:?}", &schema[..schema.len().min(60)]);
     }
 }
 

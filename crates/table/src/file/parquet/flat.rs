@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 
 use arrow_array::ArrayRef;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, NullBufferBuilder};
+use arrow_schema::ArrowError;
 use bytes::Bytes;
 use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
@@ -89,7 +90,8 @@ impl<V: Values> FlatColumn for Column<V> {
     fn read(&mut self, rows: &Runs<'_>, count: usize) -> Result<ArrayRef> {
         let found = self.read_rows(rows, count);
         found.map_err(|error| match error {
-            internal @ ParquetError::External(_) => internal,
+            // Not an error of the file's bytes, which come from outside as well.
+            ParquetError::External(source) if source.is::<ArrowError>() => ParquetError::External(source),
             error => ParquetError::General(format!("column {}: {error}", self.about.path().string())),
         })
     }
