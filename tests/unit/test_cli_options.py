@@ -54,7 +54,6 @@ COMMANDS = [
     ("command", "meant"),
     [
         (("table", "list"), "icefield catalog list"),
-        (("table", "count", "a.t"), "icefield table show TABLE"),
         (("table", "scan", "a.t"), "icefield table head TABLE"),
         (("show", "a.t"), "icefield table show"),
         (("snapshots", "a.t"), "did you mean icefield table snapshots?"),

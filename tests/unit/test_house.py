@@ -275,7 +275,7 @@ def test_no_function_imports_a_module_of_the_package() -> None:
         if re.search(r"require\(\"icefield\.|import_module\(\"", path.read_text())
     }
     # `to_spark`: Spark may be missing, and what is written for it with it.
-    assert named == {"scan.py"}
+    assert named == {"_frames.py", "scan.py"}
 
 
 def test_spark_asks_schemas_and_transforms_for_their_parts() -> None:

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::json::too_deep;
-use super::nested::Children;
+use super::nested::{Children, too_deep};
 use super::value_json;
 use super::{Field, PrimitiveType, StructType, Type};
 use crate::error::{Error, Result};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 
+use super::nested::too_deep;
 use super::value_json;
 use super::{Field, ListType, MapType, Schema, StructType, Type};
 use crate::error::{Error, Result};
@@ -226,8 +227,4 @@ fn default(object: Object<'_>, key: &str, ty: &Type) -> Result<Option<Value>> {
         Error::Corrupt(_) => error.within(&place),
         other => Error::corrupt(place, other.to_string()),
     })
-}
-
-pub(super) fn too_deep(limits: &Limits) -> Error {
-    Error::unsupported(format!("types that are nested deeper than {} levels are not supported", limits.type_depth))
 }

@@ -342,3 +342,7 @@ impl fmt::Display for Type {
         }
     }
 }
+
+pub(super) fn too_deep(limits: &Limits) -> Error {
+    Error::unsupported(format!("types that are nested deeper than {} levels are not supported", limits.type_depth))
+}

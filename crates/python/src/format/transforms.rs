@@ -161,7 +161,14 @@ impl PyTransform {
             _ => return Err(ArgumentTypeError::new_err("to_human_string takes source_type and value").into()),
         };
         let result_type = self.require(&ty.0)?;
-        let value = value.map(|value| to_value(value, &result_type)).transpose()?;
+        // Truncated decimals may have a digit more than their column.
+        let wide = match result_type {
+            Type::Primitive(PrimitiveType::Decimal { scale, .. }) => {
+                PrimitiveType::Decimal { precision: 38, scale }.into()
+            }
+            other => other,
+        };
+        let value = value.map(|value| to_value(value, &wide)).transpose()?;
         Ok(self.0.to_human_string(value.as_ref(), &primitive(&ty.0)?))
     }
 

@@ -9,7 +9,7 @@ use icefield_format::Limits;
 use icefield_format::manifest::entries::{self, ReadOptions};
 use icefield_format::manifest::{Entries, FileContent, ManifestFile, Status};
 use icefield_format::metadata::retention::{ExpireSnapshots, Expiry};
-use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata};
+use icefield_format::metadata::{MetadataBuilder, MetadataCodec, MetadataUpdate, TableMetadata};
 
 use super::parallel::{locked, side_by_side};
 use crate::clock::now_ms;
@@ -81,6 +81,8 @@ impl ExpiredFiles {
         // Looking for links asks the file system: once a folder.
         let mut known: HashMap<String, bool> = HashMap::new();
         let mut is_own = |file: &str| match file.rsplit_once('/') {
+            // Whatever a document takes it for: only a commit deletes metadata files.
+            Some((_, name)) if MetadataCodec::from_file_name(name).is_some() => false,
             Some((folder, name)) if !matches!(name, "" | "." | "..") => match known.get(folder) {
                 Some(own) => *own,
                 None => *known.entry(folder.to_owned()).or_insert(folders.have(storage, file)),

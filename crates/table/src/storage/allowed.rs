@@ -1,16 +1,14 @@
 //! The locations that may be reached (`io.allowed-locations`): metadata of a stranger may name any file and any server.
 
 use super::folders::{is_same, leads_to};
+use super::properties::ALLOWED_LOCATIONS;
 use super::{Location, Scheme, Storage};
 use crate::error::{Error, Result};
-
-/// The property with the locations, separated by commas.
-pub(super) const PROPERTY: &str = "io.allowed-locations";
 
 impl Storage {
     /// Refuses a location outside of those that may be reached, where they are restricted.
     pub(super) fn permit(&self, at: &Location) -> Result<()> {
-        let Some(allowed) = self.properties().get(PROPERTY) else { return Ok(()) };
+        let Some(allowed) = self.properties().get(ALLOWED_LOCATIONS) else { return Ok(()) };
         let place = self.normal(at.clone());
         let is_within = |folder: &str| {
             let Ok(folder) = self.locate(folder) else { return false };
@@ -20,7 +18,7 @@ impl Storage {
         if is_plain(&place) && folders.any(is_within) {
             return Ok(());
         }
-        let message = format!("the property {PROPERTY} does not allow this location");
+        let message = format!("the property {ALLOWED_LOCATIONS} does not allow this location");
         Err(Error::Storage { path: at.to_string(), operation: "open", message })
     }
 }
@@ -41,7 +39,7 @@ mod tests {
     #[test]
     fn what_is_not_allowed_is_not_reached() {
         let allowed = "s3://b/w, file:///w/t/,https://host/data,abfss://c@acc.dfs.core.windows.net/t";
-        let storage = Storage::new(BTreeMap::from([(PROPERTY.to_owned(), allowed.to_owned())]));
+        let storage = Storage::new(BTreeMap::from([(ALLOWED_LOCATIONS.to_owned(), allowed.to_owned())]));
         for (path, expected) in [
             ("s3://b/w/x", true),
             ("s3a://b/w/t/x", true),

@@ -14,6 +14,9 @@ use crate::error::{Error, Result};
 /// Property of Python's name, beside those of others for the same thing, and the store's key.
 type Names<K> = (&'static [&'static str], K);
 
+/// The locations that may be reached, separated by commas.
+pub(super) const ALLOWED_LOCATIONS: &str = "io.allowed-locations";
+
 const S3: &[Names<AmazonS3ConfigKey>] = &[
     (&["s3.endpoint"], AmazonS3ConfigKey::Endpoint),
     (&["s3.access-key-id", "client.access-key-id"], AmazonS3ConfigKey::AccessKeyId),
@@ -57,7 +60,7 @@ const OTHERS: &[&str] = &[
     "adls.connection-string",
     "tls.verify",
     "io.manifest.cache-enabled",
-    super::allowed::PROPERTY,
+    ALLOWED_LOCATIONS,
 ];
 /// What begins the names of tokens of one Azure account.
 const OF_ACCOUNT: &str = "adls.sas-token.";
