@@ -73,9 +73,8 @@ def java_hash(case):
             return ice.murmur3_32(value.encode())
         case "decimal":  # also of more digits than the type has
             unscaled = int(value.scaleb(-value.as_tuple().exponent))
-            return ice.murmur3_32(
-                unscaled.to_bytes((unscaled + (unscaled < 0)).bit_length() // 8 + 1, "big", signed=True)
-            )
+            length = (unscaled + (unscaled < 0)).bit_length() // 8 + 1
+            return ice.murmur3_32(unscaled.to_bytes(length, "big", signed=True))
         case "uuid" | "bytes":
             return ice.murmur3_32(ice.values.to_bytes(value, case["type"]))
         case other:

@@ -1,6 +1,7 @@
 """``single_binary.json``, ``single_json.json`` and ``bounds.json`` through ``icefield.values``."""
 
 import json
+from decimal import Decimal
 
 import pytest
 from vectors import cases, rounded, same, typed

@@ -86,7 +86,8 @@ def test_column_chunks_beyond_the_end_of_the_file(catalog: ice.Catalog, tmp_path
             pa.field("name", pa.string(), metadata={"PARQUET:field_id": "2"}),
         ]
     )
-    large = [np.random.default_rng(1).integers(0, 1 << 62, 100_000), ["x"] * 100_000]
+    count = ROWS.num_rows
+    large = [np.random.default_rng(1).integers(0, 1 << 62, count), [f"{n:01000}" for n in range(count)]]
     pq.write_table(pa.table(large, schema=schema), tmp_path / "large.parquet")
     footer = (tmp_path / "large.parquet").read_bytes()
     length = struct.unpack("<I", footer[-8:-4])[0] + 8

@@ -32,10 +32,11 @@ def replaced(tmp_path, ours, theirs, **options):
 def test_checksums_of_pages_are_verified(tmp_path):
     rng = Random(1)
     numbers = [rng.getrandbits(62) for _ in range(4000)]
-    ours, theirs = (pa.table({"id": numbers[:count]}) for count in (4000, 500))
+    ours = pa.table({"id": numbers, "more": [f"{number:b}" for number in numbers]})
+    theirs = pa.table({"id": numbers[::-1]})
     options = {"write_page_checksum": True, "use_dictionary": False}
     table, path = replaced(tmp_path, ours, theirs, **options)
-    assert table.scan().to_arrow()["id"].to_pylist() == numbers[:500]
+    assert table.scan().to_arrow()["id"].to_pylist() == numbers[::-1]
     damaged = bytearray(path.read_bytes())
     damaged[2000] ^= 1
     path.write_bytes(damaged)
@@ -44,9 +45,10 @@ def test_checksums_of_pages_are_verified(tmp_path):
 
 
 def test_decimals_of_more_digits_than_their_type_are_corrupt(tmp_path):
-    ours = pa.table({"x": pa.array([Decimal(n) / 100 for n in range(2000)], pa.decimal128(4, 2))})
-    unscaled = pa.array([12345, 678], pa.decimal128(38, 0)).buffers()
-    theirs = pa.table({"x": pa.Array.from_buffers(pa.decimal128(4, 2), 2, unscaled)})
+    digits = pa.array([Decimal(n) / 100 for n in range(2000)], pa.decimal128(4, 2))
+    ours = pa.table({"x": digits, "more": [f"{Random(n).getrandbits(200)}" for n in range(2000)]})
+    unscaled = pa.array([12345, *[678] * 1999], pa.decimal128(38, 0)).buffers()
+    theirs = pa.table({"x": pa.Array.from_buffers(pa.decimal128(4, 2), 2000, unscaled)})
     table, _ = replaced(tmp_path, ours, theirs, store_decimal_as_integer=True)
     with pytest.raises(CorruptDataError, match="12345 has more than the 4 digits"):
         table.scan().to_arrow()

@@ -31,7 +31,7 @@ WRONG_ARGUMENTS = re.compile(
 #: The refusals of "Data files that deletes are for", "Deletes of rows that are written again" and "Two deletion vectors
 #: for one data file".
 REMOVED_DATA = re.compile(r"removed the data file (\S+), which new deletes are for")
-DELETES_BESIDE = re.compile(r"added the delete file \S+, which applies to (\S+)")
+DELETES_BESIDE = re.compile(r"added the delete file \S+, which applies to ([^\s;]+)")
 SECOND_VECTOR = re.compile(r"(\S+): the snapshot adds a deletion vector for the file, which has one already")
 #: Counts of delete files in summaries, and what they are part of.
 OF_DELETES = re.compile(
@@ -83,6 +83,8 @@ def _refused_by_rule(case: Json, refused: Exception | None, world: World) -> boo
     if isinstance(refused, ice.ValidationException) and (found := DELETES_BESIDE.search(str(refused))):
         beside = case["expected"]["outcome"] == "ok" and "conflict_filter" in given and bool(given.get("add"))
         return beside and found[1] in {world.path(name) for name in given.get("remove", [])}
+    if isinstance(refused, ice.InvalidArgumentError) and "the data sequence number" in str(refused):
+        return given["op"] == "rewrite" and case["expected"]["outcome"] == "ok"
     if given["op"] != "row_delta" or not isinstance(refused, ice.ValidationException):
         return False
     if found := REMOVED_DATA.search(str(refused)):

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::limits::Limits;
 use crate::primitive::PrimitiveType;
 use crate::value::Value;
 

@@ -95,6 +95,13 @@ impl Content for RewriteFiles {
 
     fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
         let changes = &self.changes;
+        // Of a number that no commit has had, readers cannot know which deletes apply.
+        if let Some(number) = changes.sequence_number().filter(|n| !(0..=base.last_sequence_number()).contains(n)) {
+            let last = base.last_sequence_number();
+            return Err(Error::invalid(format!(
+                "rewrite of files: the data sequence number must be one of the table's, from 0 to {last}, got {number}"
+            )));
+        }
         let wrong = match () {
             () if !changes.removes_data() && !changes.removes_deletes() => "no file is removed",
             () if changes.adds_data() && !changes.removes_data() => "data files are added, and none is removed",
