@@ -72,7 +72,8 @@ def java_hash(case):
         case "string":
             return ice.murmur3_32(value.encode())
         case "decimal":  # also of more digits than the type has
-            unscaled = int(value.scaleb(-value.as_tuple().exponent))
+            sign, digits, _ = value.as_tuple()
+            unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
             length = (unscaled + (unscaled < 0)).bit_length() // 8 + 1
             return ice.murmur3_32(unscaled.to_bytes(length, "big", signed=True))
         case "uuid" | "bytes":

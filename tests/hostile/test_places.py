@@ -87,7 +87,7 @@ def test_column_chunks_beyond_the_end_of_the_file(catalog: ice.Catalog, tmp_path
         ]
     )
     count = ROWS.num_rows
-    large = [np.random.default_rng(1).integers(0, 1 << 62, count), [f"{n:01000}" for n in range(count)]]
+    large = [np.random.default_rng(1).integers(0, 1 << 62, count), [f"name {n}" for n in range(count)]]
     pq.write_table(pa.table(large, schema=schema), tmp_path / "large.parquet")
     footer = (tmp_path / "large.parquet").read_bytes()
     length = struct.unpack("<I", footer[-8:-4])[0] + 8

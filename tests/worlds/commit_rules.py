@@ -84,7 +84,7 @@ def _refused_by_rule(case: Json, refused: Exception | None, world: World) -> boo
         beside = case["expected"]["outcome"] == "ok" and "conflict_filter" in given and bool(given.get("add"))
         return beside and found[1] in {world.path(name) for name in given.get("remove", [])}
     if isinstance(refused, ice.InvalidArgumentError) and "the data sequence number" in str(refused):
-        return given["op"] == "rewrite" and case["expected"]["outcome"] == "ok"
+        return given["op"] == "rewrite_files" and case["expected"]["outcome"] == "ok"
     if given["op"] != "row_delta" or not isinstance(refused, ice.ValidationException):
         return False
     if found := REMOVED_DATA.search(str(refused)):

@@ -164,7 +164,7 @@ impl PyTransform {
         // Truncated decimals may have a digit more than their column.
         let wide = match result_type {
             Type::Primitive(PrimitiveType::Decimal { scale, .. }) => {
-                PrimitiveType::Decimal { precision: 38, scale }.into()
+                PrimitiveType::Decimal { precision: 39, scale }.into()
             }
             other => other,
         };
