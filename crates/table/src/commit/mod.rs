@@ -45,6 +45,7 @@ pub use idempotency::{IDEMPOTENCY_KEY, made_by_key};
 pub use manifests::Manifests;
 pub use metadata_file::{read_metadata, write_metadata};
 pub use new_manifest::NewManifest;
+pub(crate) use output::ManifestKey;
 pub use pointer::{Pointer, PointerCatalog};
 pub use retry::commit;
 pub use selection::{RowMatch, Selection};

@@ -81,19 +81,23 @@ pub(super) struct Encoded {
 /// A manifest with what it hands down to its entries. Manifests that a transaction wrote before keep their paths at the next
 /// attempt, while their sequence numbers and row ids are those of that attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct ManifestKey {
+pub(crate) struct ManifestKey {
     path: String,
     sequence_number: i64,
     first_row_id: Option<i64>,
 }
 
 impl ManifestKey {
-    pub(super) fn of(manifest: &ManifestFile) -> Self {
+    pub(crate) fn of(manifest: &ManifestFile) -> Self {
         Self {
             path: manifest.manifest_path.clone(),
             sequence_number: manifest.sequence_number,
             first_row_id: manifest.first_row_id,
         }
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
     }
 }
 

@@ -8,7 +8,7 @@ use icefield_format::manifest::ManifestContent;
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::metadata::{FormatVersion, Operation, Snapshot, TableMetadata};
 
-use crate::commit::{Arranged, Clustered, Clustering, Content, Manifests, SummaryBuilder, assigned};
+use crate::commit::{Arranged, Clustered, Clustering, Content, ManifestKey, Manifests, SummaryBuilder, assigned};
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::snapshot::manifests::of_snapshot;
@@ -37,7 +37,7 @@ pub struct RewriteManifests {
 struct Done {
     basis: (FormatVersion, i32),
     /// Manifests of the parent that are replaced, and how many live files they have.
-    replaced: HashMap<String, i64>,
+    replaced: HashMap<ManifestKey, i64>,
     clustered: Clustered,
     given: Vec<ManifestFile>,
 }
@@ -104,10 +104,10 @@ impl RewriteManifests {
         manifests: &Manifests,
         basis: (FormatVersion, i32),
     ) -> Result<Done> {
-        let mut replaced: HashMap<String, i64> = HashMap::new();
+        let mut replaced: HashMap<ManifestKey, i64> = HashMap::new();
         let deleted = older.iter().filter(|manifest| self.deleted.contains(&manifest.manifest_path));
         for manifest in deleted {
-            replaced.insert(manifest.manifest_path.clone(), live_files(manifest)?);
+            replaced.insert(ManifestKey::of(manifest), live_files(manifest)?);
         }
         let clustered = match &self.clustering {
             None => Clustered::default(),
@@ -115,8 +115,7 @@ impl RewriteManifests {
                 let chosen = self.chosen(older)?;
                 let clustered = manifests.clustered(base, &chosen, clustering)?;
                 for manifest in chosen {
-                    let files = live_files(&manifest)?;
-                    replaced.insert(manifest.manifest_path, files);
+                    replaced.insert(ManifestKey::of(&manifest), live_files(&manifest)?);
                 }
                 clustered
             }
@@ -130,6 +129,20 @@ impl RewriteManifests {
             )));
         }
         Ok(Done { basis, replaced, clustered, given })
+    }
+
+    /// Refuses to put added manifests in the place of those of the same transaction that were made anew, since another commit
+    /// was first: these hand down other sequence numbers than the added ones were written with.
+    fn check_given(&self, before: &Done, there: &HashSet<ManifestKey>) -> Result<()> {
+        let taken_out = |key: &&ManifestKey| self.deleted.iter().any(|path| path == key.path());
+        match before.replaced.keys().filter(taken_out).find(|key| !there.contains(*key)) {
+            None => Ok(()),
+            Some(key) => Err(Error::Validation(format!(
+                "rewrite of manifests: another commit came before this transaction, whose manifest {} is to be taken out: run \
+                 the transaction again",
+                key.path()
+            ))),
+        }
     }
 }
 
@@ -184,17 +197,22 @@ impl Content for RewriteManifests {
         _merge: bool,
     ) -> Result<Arranged> {
         let basis = (base.format_version(), base.current_schema_id());
-        let paths: HashSet<&String> = older.iter().map(|manifest| &manifest.manifest_path).collect();
-        // What was written for an earlier attempt is right as long as all that it replaces is there.
-        let known = self.done.take().filter(|done| {
-            done.basis == basis && !done.replaced.is_empty() && done.replaced.keys().all(|path| paths.contains(path))
+        let there: HashSet<ManifestKey> = older.iter().map(ManifestKey::of).collect();
+        let before = self.done.take();
+        if let Some(done) = &before {
+            self.check_given(done, &there)?;
+        }
+        // What was written for an earlier attempt is right as long as all that it replaces is there, and hands down the same:
+        // the written entries have the sequence numbers and row ids that they had then.
+        let known = before.filter(|done| {
+            done.basis == basis && !done.replaced.is_empty() && done.replaced.keys().all(|key| there.contains(key))
         });
         let done = match known {
             Some(done) => done,
             None => self.make(base, &older, manifests, basis)?,
         };
         let done = self.done.insert(done);
-        let kept = older.into_iter().filter(|manifest| !done.replaced.contains_key(&manifest.manifest_path));
+        let kept = older.into_iter().filter(|manifest| !done.replaced.contains_key(&ManifestKey::of(manifest)));
         let all = done.clustered.manifests.iter().chain(&done.given).cloned().chain(kept).collect();
         Ok(Arranged { manifests: all, replaced: done.replaced.len() })
     }

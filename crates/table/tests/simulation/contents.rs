@@ -47,6 +47,7 @@ pub struct Named {
 pub struct Manifests {
     /// By manifest list.
     snapshots: Mutex<BTreeMap<String, Arc<Named>>>,
+    /// By path and what their entries inherit.
     manifests: Mutex<BTreeMap<String, Arc<Listed>>>,
 }
 
@@ -60,8 +61,10 @@ struct Listed {
 
 impl Manifests {
     fn read(&self, storage: &Storage, specs: &Specs, manifest: &ManifestFile) -> Result<Arc<Listed>, String> {
-        // First row ids stand in the list.
-        let key = format!("{} {:?}", manifest.manifest_path, manifest.first_row_id);
+        // What entries inherit stands in the list. A transaction that is made anew lists the manifests of its added files again,
+        // with the sequence number that they have then: whoever read the table between its changes has seen them with another.
+        let ManifestFile { manifest_path, sequence_number, added_snapshot_id, first_row_id, .. } = manifest;
+        let key = format!("{manifest_path} {sequence_number} {added_snapshot_id} {first_row_id:?}");
         if let Some(known) = self.manifests.lock().unwrap().get(&key) {
             return Ok(known.clone());
         }

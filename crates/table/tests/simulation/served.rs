@@ -41,7 +41,7 @@ impl Schedule {
                 (write_metadata(&self.storage, &metadata, 0).unwrap(), metadata)
             }
         };
-        if let Err(wrong) = self.expect(&mut now, &metadata) {
+        if let Err(wrong) = self.expect(&mut now, &metadata, request) {
             now.wrong.get_or_insert(wrong);
         }
         now.location = location.clone();
@@ -50,7 +50,7 @@ impl Schedule {
     }
 
     /// New snapshots follow their parents, and branches only move forward.
-    fn expect(&self, now: &mut Now, new: &TableMetadata) -> Result<(), Wrong> {
+    fn expect(&self, now: &mut Now, new: &TableMetadata, request: &Request) -> Result<(), Wrong> {
         let made = self.made.lock().unwrap();
         let mut own = BTreeSet::new();
         for snapshot in new.snapshots() {
@@ -63,12 +63,20 @@ impl Schedule {
             let number = picked.or_else(|| entry(NUMBER)?.parse().ok()).ok_or("a snapshot of no change")?;
             let parent = snapshot.parent_snapshot_id;
             let ends: Vec<_> = now.metadata.refs().values().map(|end| end.snapshot_id).collect();
-            if parent.map_or(!ends.is_empty(), |parent| !ends.contains(&parent) && !own.contains(&parent)) {
+            let Some(of) = made.get(number).and_then(Option::as_ref) else {
+                return Err(format!("{number} has committed and had nothing to do"));
+            };
+            // A staged snapshot moves no branch: what is asked of a service is to require nothing of any, as Java has it, and
+            // others may have followed the parent meanwhile.
+            let is_sent = matches!(request, Request::Updates(..));
+            let follows_any = is_sent && picked.is_none() && of.change.is_staged();
+            let is_end = |parent| ends.contains(&parent) || own.contains(&parent);
+            if !follows_any && parent.map_or(!ends.is_empty(), |parent| !is_end(parent)) {
                 return Err(format!("{number} follows {parent:?}, which is the end of no branch"));
             }
             let mut rows = parent.map_or_else(Vec::new, |parent| now.snapshots[&parent].rows.clone());
             let part: usize = entry(PART).filter(|_| picked.is_none()).map_or(0, |part| part.parse().unwrap());
-            let Some((change, seen)) = made[number].as_ref().and_then(|made| made.parts.get(part)) else {
+            let Some((change, seen)) = of.parts.get(part) else {
                 return Err(format!("{number} has committed and had nothing to do"));
             };
             own.insert(id);
