@@ -366,7 +366,13 @@ impl Schedule {
         let is_unknown = matches!(result, Err(Error::CommitStateUnknown { .. }));
         // An expiry of which a service says that another was first does not learn what it has to delete.
         let forgets = repeats > 0 && !change.is_snapshot();
-        if is_dead || is_unknown || plan.is_some() || forgets {
+        // Open: a writer whose reply was lost, and whose snapshot has expired before it asks, learns from the log of metadata
+        // files that it has landed, and leaves the manifests that its attempts wrote and merged.
+        let is_gone = message == Message::ReplyLost && change.is_snapshot() && {
+            let now = self.now.lock().unwrap();
+            !now.metadata.snapshots().iter().any(|snapshot| now.snapshots[&snapshot.snapshot_id].number == number)
+        };
+        if is_dead || is_unknown || plan.is_some() || forgets || is_gone {
             *self.is_untidy.lock().unwrap() = true;
         }
         Some(match result {
