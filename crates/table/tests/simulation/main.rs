@@ -36,7 +36,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Schedules of a run of the tests, less than a minute of two processors; `PROPTEST_CASES` asks for more,
 /// `PROPTEST_RNG_SEED` for others.
-const SCHEDULES: u32 = 100_000;
+const SCHEDULES: u32 = 50_000;
 /// Schedules within which what is broken must be found.
 const FEW: u32 = 6_000;
 /// Schedules within which each rule must be missed: few need the rules about vectors, or those about rows beside others.
