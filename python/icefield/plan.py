@@ -249,7 +249,7 @@ class _Dicts(Sequence[dict[str, Any]]):
         self._rows = rows
 
     def __len__(self) -> int:
-        return self._rows.num_rows
+        return int(self._rows.num_rows)
 
     @overload
     def __getitem__(self, index: int) -> dict[str, Any]: ...

@@ -2,7 +2,6 @@
 
 import json
 import struct
-from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -91,13 +90,13 @@ def canonical(number):
 def test_hash(case):
     assert java_hash(case) == case["hash"]
     bucket = ice.transforms.bucket(LARGEST)
-    if bucket.result_type(case["type"]) is not None:
+    # A value of 39 digits is none of its type here (docs/differences.md).
+    is_value = case["input"] != "decimal" or len(typed(case["value"], case["type"]).as_tuple().digits) <= 38
+    if bucket.result_type(case["type"]) is not None and is_value:
         expected = (case["hash"] & LARGEST) % LARGEST
         value = typed(case["value"], case["type"])
         assert bucket.scalar(value, type=case["type"]) == expected
-        # 39 digits fit 128 bits, but no Arrow type.
-        if not isinstance(value, Decimal) or len(value.as_tuple().digits) <= 38:
-            assert bucket(column(value, case["type"])).to_pylist() == [expected]
+        assert bucket(column(value, case["type"])).to_pylist() == [expected]
 
 
 @pytest.mark.parametrize("case", parameters("transforms.json"))
