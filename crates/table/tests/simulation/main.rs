@@ -42,7 +42,7 @@ const FEW: u32 = 6_000;
 /// Schedules within which each rule must be missed: few need the rules about vectors, or those about rows beside others.
 /// The search ends with the first that does.
 #[cfg(debug_assertions)]
-const MANY: u32 = 200_000;
+const MANY: u32 = 20_000;
 /// Parts of a run, each with tapes of its own: the same whatever the number of processors.
 const PARTS: usize = 64;
 
