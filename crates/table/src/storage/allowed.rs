@@ -67,7 +67,7 @@ mod tests {
         }
         assert!(Storage::default().permit(&Location::parse("/etc/passwd").unwrap()).is_ok());
         // Every way to a file asks.
-        let refused = |error: &Error| error.to_string().contains(PROPERTY);
+        let refused = |error: &Error| error.to_string().contains(ALLOWED_LOCATIONS);
         assert!(refused(&storage.read("/etc/hostname").unwrap_err()));
         assert!(refused(&storage.size("/etc/hostname").unwrap_err()));
         assert!(refused(&storage.open("/etc/hostname").unwrap_err()));
