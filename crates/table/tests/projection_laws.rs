@@ -114,14 +114,15 @@ impl Draw {
         match ty {
             P::Boolean => Value::Boolean(small % 2 == 0),
             P::Int | P::Date => Value::Int(small as i32 * 7),
-            P::Long | P::Timestamp | P::Timestamptz | P::Time => Value::Long(small * 1_000_003),
+            P::Long | P::Timestamp | P::Timestamptz | P::TimestampNs | P::Time => Value::Long(small * 1_000_003),
             P::Float => Value::Float(small as f32 / 8.0),
             P::Double => Value::Double(small as f64 / 16.0),
             P::Decimal { .. } => Value::Decimal(i128::from(small) * 11),
             P::String => Value::String(format!("s{}", small % 5)),
             P::Uuid => Value::Uuid([small as u8; 16]),
             P::Fixed(length) => Value::Binary(vec![small as u8; *length as usize]),
-            _ => Value::Binary(small.to_le_bytes()[..(small % 4) as usize].to_vec()),
+            P::Binary => Value::Binary(small.to_le_bytes()[..(small % 4) as usize].to_vec()),
+            other => panic!("no values of {other}"),
         }
     }
 

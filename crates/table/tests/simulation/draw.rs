@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use crate::change::{By, Change, Equality, Isolation, Mode, Numbers, Slip};
-use crate::schedule::{Layout, Schedule};
+use crate::schedule::{Layout, Schedule, Theme};
 
 impl Schedule {
     fn keys(&self) -> BTreeSet<i64> {
@@ -16,7 +16,14 @@ impl Schedule {
         let mode = || if self.below(2) == 0 { Mode::MergeOnRead } else { Mode::CopyOnWrite };
         let isolation = || if self.below(4) == 3 { Isolation::Snapshot } else { Isolation::Serializable };
         let by_partition = self.layout == Layout::Partitioned;
-        match self.below(28) {
+        let is_first = self.made.lock().unwrap().len() == 1;
+        let kind = match self.theme {
+            Theme::Keys | Theme::Positions if is_first => 0,
+            Theme::Any => self.below(28),
+            Theme::Keys => [0, 12, 14, 12, 4, 12, 17, 12, 8, 12, 14, 12, 15, 12, 17, 12][self.below(16)],
+            Theme::Positions => [0, 4, 8, 4, 8, 4, 19, 23][self.below(8)],
+        };
+        match kind {
             0..4 => Change::Append(self.keys()),
             4..8 => Change::Delete(self.keys(), mode(), isolation()),
             8..12 => Change::Update(self.keys(), mode(), isolation()),

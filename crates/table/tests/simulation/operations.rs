@@ -213,8 +213,11 @@ impl Planner<'_> {
         let mut delta = RowDelta::new().that_owns_its_files(self.owner.clone());
         self.from.into_iter().for_each(|from| delta.validate_from_snapshot(from));
         let live = self.live.data.iter().map(|(file, _)| file.partition_spec_id);
-        let specs: BTreeSet<i32> =
-            if how.everywhere { BTreeSet::from([WHOLE]) } else { live.chain([self.spec]).collect() };
+        let specs: BTreeSet<i32> = match how.everywhere {
+            true => BTreeSet::from([WHOLE]),
+            false if self.live.data.is_empty() => BTreeSet::from([self.spec]),
+            false => live.collect(),
+        };
         let of = |partition: i32| keys.iter().copied().filter(|key| partition_of(*key) == partition).collect();
         for spec in &specs {
             let parts: Vec<BTreeSet<i64>> = if *spec == WHOLE { vec![keys.clone()] } else { vec![of(0), of(1)] };

@@ -89,6 +89,16 @@ pub enum Layout {
     Mixed,
 }
 
+/// Of which changes a schedule is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Theme {
+    Any,
+    /// Deletes by keys, and what writes the rows again that they are for.
+    Keys,
+    /// Deletes by positions.
+    Positions,
+}
+
 /// The table, and what it must be.
 #[derive(Debug)]
 pub struct Now {
@@ -129,6 +139,7 @@ pub struct Schedule {
     pub root: String,
     pub version: u8,
     pub layout: Layout,
+    pub theme: Theme,
     pub contents: Mutex<Contents>,
     pub manifests: Manifests,
     /// By number; none where the change is not planned yet.
@@ -198,8 +209,12 @@ impl Schedule {
         let root = format!("memory://simulation/{}", SCHEDULES.fetch_add(1, Ordering::Relaxed));
         let first = tape.first().copied().unwrap_or(0);
         let version = 3 - first % 2;
-        let layout =
-            [Layout::Partitioned, Layout::Partitioned, Layout::Whole, Layout::Mixed][usize::from(first / 2 % 4)];
+        let theme = [Theme::Any, Theme::Any, Theme::Positions, Theme::Keys][usize::from(first / 8 % 4)];
+        let layouts = match theme {
+            Theme::Keys => [Layout::Partitioned, Layout::Mixed, Layout::Partitioned, Layout::Mixed],
+            _ => [Layout::Partitioned, Layout::Partitioned, Layout::Whole, Layout::Mixed],
+        };
+        let layout = layouts[usize::from(first / 2 % 4)];
         let storage = Storage::default();
         let empty = EMPTY[usize::from(version - 2)].get_or_init(|| Self::empty(&storage, version));
         let Committed { location, metadata } = moved(&storage, empty, &root);
@@ -208,6 +223,7 @@ impl Schedule {
             root,
             version,
             layout,
+            theme,
             contents: Mutex::default(),
             manifests: Manifests::default(),
             made: Mutex::default(),
@@ -370,7 +386,8 @@ impl Schedule {
         // files that it has landed, and leaves the manifests that its attempts wrote and merged.
         let is_gone = message == Message::ReplyLost && change.is_snapshot() && {
             let now = self.now.lock().unwrap();
-            !now.metadata.snapshots().iter().any(|snapshot| now.snapshots[&snapshot.snapshot_id].number == number)
+            let own = |expected: &Expected| expected.number == number;
+            !now.metadata.snapshots().iter().any(|snapshot| now.snapshots.get(&snapshot.snapshot_id).is_some_and(own))
         };
         if is_dead || is_unknown || plan.is_some() || forgets || is_gone {
             *self.is_untidy.lock().unwrap() = true;
@@ -540,9 +557,10 @@ impl Schedule {
         if self.below(4) == 3 {
             self.deliver_late(1);
         }
+        let choices = if self.theme == Theme::Any { 3 } else { 2 };
         while self.at_work.load(Ordering::Relaxed) < WRITERS
             && self.made.lock().unwrap().len() < CHANGES
-            && self.below(3) == 2
+            && self.below(choices) == choices - 1
         {
             if let Err(wrong) = self.step() {
                 self.now.lock().unwrap().wrong.get_or_insert(wrong);

@@ -39,10 +39,7 @@ impl AvroFile {
         let limits = limits()?;
         let mut window = Window::new(storage, path.clone(), size);
         let mut length = HEADER_BYTES.min(size);
-        let in_file = |error: icefield_format::Error| match Error::from(error).in_file(&path) {
-            Error::Unsupported(message) => Error::unsupported(format!("{path}: {message}")),
-            other => other,
-        };
+        let in_file = |error: icefield_format::Error| Error::from(error).in_file(&path);
         loop {
             let bytes = window.bytes(0..length)?;
             let container = match Container::open(&bytes) {

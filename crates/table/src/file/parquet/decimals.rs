@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 use icefield_format::types::arrow::field_id;
-use icefield_format::types::{Schema, Type};
+use icefield_format::types::{PrimitiveType, Schema, Type};
 use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
 use parquet::errors::Result;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataBuilder};
@@ -33,7 +33,7 @@ pub(super) fn are_in(descriptor: &SchemaDescriptor) -> bool {
     descriptor.columns().iter().any(is_long)
 }
 
-/// The leaves of a file that are read as bytes, with what they are declared as: those of columns of the table, but not inside of
+/// The leaves of a file that are read as bytes, with what they are declared as: those of decimals of the table, but not inside of
 /// variants. `fields` carry the ids that they are read by.
 pub(super) fn leaves(descriptor: &SchemaDescriptor, fields: &Fields, schema: &Schema) -> BTreeMap<usize, (i32, i32)> {
     let mut next = 0;
@@ -42,8 +42,9 @@ pub(super) fn leaves(descriptor: &SchemaDescriptor, fields: &Fields, schema: &Sc
         let mut place = next;
         skip(field.data_type(), &mut next);
         if field_id(field).and_then(|id| schema.find_field(id)).is_some() {
-            visit(field, schema, &mut place, &mut |leaf| {
-                let column = descriptor.columns().get(leaf).filter(|column| is_long(column));
+            visit(field, schema, &mut place, &mut |leaf, ty| {
+                let is_decimal = matches!(ty, Some(Type::Primitive(PrimitiveType::Decimal { .. })));
+                let column = descriptor.columns().get(leaf).filter(|column| is_decimal && is_long(column));
                 found.extend(column.map(|column| (leaf, (column.type_precision(), column.type_scale()))));
             });
         }
@@ -52,14 +53,14 @@ pub(super) fn leaves(descriptor: &SchemaDescriptor, fields: &Fields, schema: &Sc
 }
 
 /// Visits the leaves of a column that are not parts of a variant.
-fn visit(field: &Field, schema: &Schema, next: &mut usize, see: &mut dyn FnMut(usize)) {
+fn visit(field: &Field, schema: &Schema, next: &mut usize, see: &mut dyn FnMut(usize, Option<&Type>)) {
     match field.data_type() {
         DataType::Struct(_) if field_id(field).and_then(|id| schema.find_type(id)) == Some(&Type::Variant) => {
             skip(field.data_type(), next);
         }
         DataType::Struct(fields) => fields.iter().for_each(|field| visit(field, schema, next, see)),
         DataType::List(inner) | DataType::Map(inner, _) => visit(inner, schema, next, see),
-        _ => see(std::mem::replace(next, *next + 1)),
+        _ => see(std::mem::replace(next, *next + 1), field_id(field).and_then(|id| schema.find_type(id))),
     }
 }
 

@@ -166,15 +166,17 @@ impl ColumnMetrics {
             return;
         };
         self.values += chunk.num_values();
-        self.nulls += i64::try_from(nulls).unwrap_or(i64::MAX);
+        let nulls = i64::try_from(nulls).unwrap_or(i64::MAX);
+        self.nulls = self.nulls.saturating_add(nulls);
         let Type::Primitive(ty) = ty else { return };
         let Some(statistics) = chunk.statistics() else { return };
-        self.nans += statistics.nan_count_opt().and_then(|nans| i64::try_from(nans).ok()).unwrap_or(0);
+        let nans = statistics.nan_count_opt().and_then(|nans| i64::try_from(nans).ok()).unwrap_or(0);
+        self.nans += nans;
         if mode.bound_length().is_none() {
             return;
         }
         let bounds = bounds(statistics, ty);
-        self.unbounded |= bounds.is_none() && self.values > self.nulls + self.nans;
+        self.unbounded |= bounds.is_none() && chunk.num_values() > nulls.saturating_add(nans);
         if let Some((lower, upper)) = bounds {
             let below = self.lower.as_ref().is_none_or(|known| order::compare(ty, &lower, known).is_lt());
             let above = self.upper.as_ref().is_none_or(|known| order::compare(ty, &upper, known).is_gt());
