@@ -177,7 +177,9 @@ impl Error {
     #[must_use]
     pub fn in_file(self, path: &str) -> Self {
         match self {
-            Self::Format(icefield_format::Error::Unsupported(message)) => Self::unsupported(format!("{path}: {message}")),
+            Self::Format(icefield_format::Error::Unsupported(message)) => {
+                Self::unsupported(format!("{path}: {message}"))
+            }
             Self::Format(error) => Self::Format(error.in_file(path)),
             other => other,
         }

@@ -8,12 +8,17 @@ use crate::schedule::{Layout, Schedule, Theme};
 
 impl Schedule {
     fn keys(&self) -> BTreeSet<i64> {
-        (0..=self.below(3)).map(|_| self.below(6) as i64).collect()
+        let most = if self.theme == Theme::Keys { 2 } else { 3 };
+        (0..=self.below(most)).map(|_| self.below(6) as i64).collect()
     }
 
     /// The next change.
     pub fn change(&self) -> Change {
-        let mode = || if self.below(2) == 0 { Mode::MergeOnRead } else { Mode::CopyOnWrite };
+        let mode = || match self.theme {
+            Theme::Keys => Mode::CopyOnWrite,
+            Theme::Positions | Theme::Any if self.below(2) == 0 => Mode::MergeOnRead,
+            _ => Mode::CopyOnWrite,
+        };
         let isolation = || if self.below(4) == 3 { Isolation::Snapshot } else { Isolation::Serializable };
         let by_partition = self.layout == Layout::Partitioned;
         let is_first = self.made.lock().unwrap().len() == 1;

@@ -99,6 +99,9 @@ pub enum Theme {
     Positions,
 }
 
+/// As the first byte of a tape says.
+const THEMES: [Theme; 4] = [Theme::Any, Theme::Any, Theme::Positions, Theme::Keys];
+
 /// The table, and what it must be.
 #[derive(Debug)]
 pub struct Now {
@@ -203,13 +206,19 @@ impl Schedule {
         }
     }
 
+    /// Makes a tape one of a theme.
+    pub fn choose(tape: &mut [u8], theme: Theme) {
+        let place = THEMES.iter().position(|other| *other == theme).unwrap() as u8;
+        tape.iter_mut().take(1).for_each(|first| *first = *first % 8 + place * 8);
+    }
+
     fn new(tape: Vec<u8>, broken: Option<Broken>) -> Self {
         static SCHEDULES: AtomicUsize = AtomicUsize::new(0);
         static EMPTY: [OnceLock<Committed>; 2] = [const { OnceLock::new() }; 2];
         let root = format!("memory://simulation/{}", SCHEDULES.fetch_add(1, Ordering::Relaxed));
         let first = tape.first().copied().unwrap_or(0);
         let version = 3 - first % 2;
-        let theme = [Theme::Any, Theme::Any, Theme::Positions, Theme::Keys][usize::from(first / 8 % 4)];
+        let theme = THEMES[usize::from(first / 8) % THEMES.len()];
         let layouts = match theme {
             Theme::Keys => [Layout::Partitioned, Layout::Mixed, Layout::Partitioned, Layout::Mixed],
             _ => [Layout::Partitioned, Layout::Partitioned, Layout::Whole, Layout::Mixed],
