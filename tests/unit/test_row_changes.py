@@ -164,6 +164,61 @@ def test_an_overwrite_is_one_snapshot(tmp_path: Path) -> None:
     assert (branch.rows_removed, ids(table), table.scan(ref="audit").to_arrow()["id"].to_pylist()) == (1, [5], [6])
 
 
+#: Filters of an overwrite, new rows as ids and values, and the first row that the filter does not match, if any.
+HELD_TO_FILTER = {
+    "inside": ("id > 5", [(6, 1), (7, None)], None),
+    "the last one outside": ("id > 5", [(6, 1), (7, 2), (5, 3)], 2),
+    "of another partition": ("v = 1", [(6, 1), (7, 2)], 1),
+    "a null for a comparison": ("v = 1", [(6, None)], 0),
+    "a null for an inequality in text": ("v != 1", [(6, 2), (7, None)], 1),
+    "a null for IS NULL": ("v IS NULL", [(6, None)], None),
+    "no null for IS NULL": ("v IS NULL", [(6, None), (7, 1)], 1),
+    "by a name in another case": ("V = 1", [(6, 1), (7, 2)], 1),
+    "two columns": ("v > id", [(1, 2), (2, 1)], 1),
+    "no rows": ("v = 1", [], None),
+}
+
+
+@pytest.mark.parametrize("partition_by", [None, "v"])
+@pytest.mark.parametrize(("row_filter", "given", "outside"), HELD_TO_FILTER.values(), ids=HELD_TO_FILTER)
+def test_checked_rows_are_those_that_the_filter_matches(
+    tmp_path: Path, partition_by: str | None, row_filter: str, given: list[tuple[int, int | None]], outside: int | None
+) -> None:
+    table = make(tmp_path, partition_by=partition_by).append(rows(1, 2, 3)).append(rows(4, v=None))
+    new = pa.concat_tables([rows(), *(rows(at, v=v) for at, v in given)])
+    before, there, read = table.current_snapshot(), files(tmp_path), table.scan().to_arrow()
+    for dry_run in (True, False):
+        options: dict[str, Any] = {"check_rows": True, "case_sensitive": False, "dry_run": dry_run}
+        # A stream of batches: a row is counted from the first batch on.
+        if outside is None:
+            done = table.overwrite(new.to_reader(), row_filter, **options)
+            assert done.rows_added == len(given)
+        else:
+            with pytest.raises(InvalidArgumentError) as caught:
+                table.overwrite(new.to_reader(), row_filter, **options)
+            assert f"row {outside} " in str(caught.value)
+            assert row_filter.lower() in str(caught.value).lower()
+    if outside is None:
+        assert set(new["id"].to_pylist()) <= set(ids(table))
+        assert given == [] or table.current_snapshot() != before
+        return
+    assert (table.refresh().current_snapshot(), files(tmp_path)) == (before, there)
+    assert table.scan().to_arrow() == read
+    # Without the check they are written.
+    assert table.overwrite(new, row_filter, case_sensitive=False).rows_added == len(given)
+
+
+def test_a_default_is_held_to_the_filter_of_checked_rows(tmp_path: Path) -> None:
+    table = make(tmp_path, 3).append(rows(1))
+    table.update_schema().add_column("kind", "string", default_value="a").commit()
+    assert table.overwrite(rows(2), "kind = 'a'", check_rows=True).rows_removed == 1
+    with pytest.raises(InvalidArgumentError, match="row 0 .*kind = 'b'"):
+        table.overwrite(rows(3), "kind = 'b'", check_rows=True)
+    with table.transaction() as tx, pytest.raises(InvalidArgumentError, match="row 1 "):
+        tx.overwrite(rows(2, 3), "id = 2", check_rows=True)
+    assert ids(table.refresh()) == [2]
+
+
 @pytest.mark.parametrize("version", [2, 3])
 def test_new_values_of_every_kind(tmp_path: Path, version: int) -> None:
     table = make(tmp_path, version).append(rows(1, 2, 3, 4))
