@@ -11,6 +11,7 @@ import pytest
 import icefield as ice
 from icefield.catalog.memory import InMemoryCatalog
 from icefield.errors import InvalidArgumentError
+from icefield.table import StaticTable
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", None]})
 
@@ -59,6 +60,42 @@ def test_snapshots_of_a_table_are_those_of_its_metadata(table):
     assert {current: 1}[table.metadata.current_snapshot()] == 1
     assert table.snapshot_by_name("main") == table.snapshot_by_id(current.snapshot_id) == current
     assert table.snapshot_by_name("none") is table.snapshot_by_id(5) is None
+
+
+def test_a_table_is_found_again_in_a_set_after_changes(table):
+    found = {table: 1}
+    begun = hash(table)
+    catalog = table.catalog
+    with table.branch("work") as work:
+        works, of_branch = {work}, hash(work)
+        for change in (
+            lambda: table.append(ROWS),
+            lambda: table.update_properties({"k": "v"}),
+            lambda: table.update_schema().add_column("more", "int").commit(),
+            lambda: table.manage_snapshots().create_tag(table.current_snapshot().snapshot_id, "t").commit(),
+            lambda: catalog.load_table("n.t").delete("id = 1"),
+            table.refresh,
+        ):
+            change()
+            assert (hash(table), found.get(table), len({table, *found})) == (begun, 1, 1)
+            assert (hash(work), work in works) == (of_branch, True)
+        work.delete("id = 2")
+        assert (hash(work), work in works) == (of_branch, True)
+        assert table not in works
+        table.manage_snapshots().set_current_snapshot(table.refs()["work"].snapshot_id).commit()
+    assert (hash(table), found[table]) == (begun, 1)
+
+
+def test_tables_are_equal_in_the_same_state_and_have_one_hash_in_all(table):
+    one, other = (table.catalog.load_table("n.t") for _ in range(2))
+    assert (one == other, len({one, other, table})) == (True, 1)
+    one.append(ROWS)
+    assert (one == other, hash(one) == hash(other), len({one, other})) == (False, True, 2)
+    assert other.refresh() == one
+    assert table.catalog.create_table("n.other", ROWS) != one
+    assert one != table.metadata_location
+    static = [StaticTable.from_metadata(one.metadata_location) for _ in range(2)]
+    assert (static[0] == static[1], len(set(static))) == (True, 1)
 
 
 class Meddling(InMemoryCatalog):
