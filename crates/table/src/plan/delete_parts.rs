@@ -62,21 +62,23 @@ pub(super) fn size(entries: &Entries, row: usize) -> Result<u64> {
     size.map_err(|_| Error::corrupt_file(entries.file_path.value(row), "negative size"))
 }
 
+/// A list that parts share; nothing where none of them needs the file.
+pub(crate) type DeleteList = Arc<[Option<Arc<DeletePart>>]>;
+
 /// Delete files that apply to a part. They are made by collecting, or shared with other parts by [`super::Scan::parts`].
 #[derive(Clone, Default)]
 pub struct DeleteParts {
-    /// Nothing where no part needs the file.
-    list: Arc<[Option<Arc<DeletePart>>]>,
+    list: DeleteList,
     runs: Arc<[Run]>,
 }
 
 impl DeleteParts {
-    pub(crate) fn of_list(list: Arc<[Option<Arc<DeletePart>>]>, runs: Arc<[Run]>) -> Self {
+    pub(crate) fn of_list(list: DeleteList, runs: Arc<[Run]>) -> Self {
         Self { list, runs }
     }
 
     /// The list that parts share, and the runs of it that apply.
-    pub(crate) fn shared(&self) -> (&Arc<[Option<Arc<DeletePart>>]>, &[Run]) {
+    pub(crate) fn shared(&self) -> (&DeleteList, &[Run]) {
         (&self.list, &self.runs)
     }
 

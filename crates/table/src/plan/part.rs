@@ -12,6 +12,7 @@ use icefield_format::types::{Field, Schema, StructType, Type};
 use icefield_format::value::Value;
 
 use super::changes::Change;
+pub(crate) use super::delete_parts::DeleteList;
 use super::delete_parts::size;
 pub use super::delete_parts::{DeletePart, DeleteParts};
 use super::deletes::Deletes;
@@ -119,7 +120,7 @@ pub(super) struct Parts<'a> {
     /// By place.
     deletes: HashMap<u32, Arc<DeletePart>>,
     /// By what tells a list of deletes from others: of its files those that some part needs.
-    lists: HashMap<usize, Arc<[Option<Arc<DeletePart>>]>>,
+    lists: HashMap<usize, DeleteList>,
     /// Columns of equality deletes by their ids.
     keys: HashMap<Vec<i32>, Arc<[Field]>>,
 }

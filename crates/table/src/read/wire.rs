@@ -18,7 +18,7 @@ use crate::plan::changes::{Change, ChangeType};
 use crate::plan::delete_parts::DeleteParts;
 use crate::plan::deletes::DeleteKind;
 use crate::plan::links::Run;
-use crate::plan::part::{DeletePart, FilePart, FilePartition, PlannedSpec};
+use crate::plan::part::{DeleteList, DeletePart, FilePart, FilePartition, PlannedSpec};
 use crate::plan::tasks::ReadTask;
 use crate::plan::variant_paths::VariantPath;
 use crate::plan::wanted::Wanted;
@@ -160,8 +160,8 @@ impl SharedDeletes {
             }
         }
         let mut own = Self { items: Vec::new(), columns: Shared::new(), of_list: HashMap::new(), is_repeated: false };
-        // A Puffin file has many vectors.
-        let mut known: HashMap<(&str, Option<(i64, i64)>), u32> = HashMap::new();
+        // By path and place: a Puffin file has many vectors.
+        let mut known = HashMap::<_, u32>::new();
         for list in lists {
             let address = Arc::as_ptr(list).addr();
             let mut places = Vec::with_capacity(list.len());
@@ -172,7 +172,7 @@ impl SharedDeletes {
                 };
                 let next =
                     u32::try_from(own.items.len()).map_err(|_| Error::unsupported("more than 2^32 delete files"))?;
-                let place = *known.entry((&delete.path, delete.blob)).or_insert(next);
+                let place = *known.entry((&*delete.path, delete.blob)).or_insert(next);
                 match place == next {
                     true => own.items.push(DeleteForm::of(delete, &mut own.columns)?),
                     false => own.is_repeated = true,
@@ -306,7 +306,7 @@ impl SpecForm {
     }
 }
 
-fn deletes(forms: Vec<DeleteForm>, columns: &[Json]) -> Result<Arc<[Option<Arc<DeletePart>>]>> {
+fn deletes(forms: Vec<DeleteForm>, columns: &[Json]) -> Result<DeleteList> {
     let column = |json| Ok(Schema::from_json(json)?.fields().to_vec());
     let columns = columns.iter().map(column).collect::<Result<Vec<_>>>()?;
     forms.into_iter().map(|form| Ok(Some(Arc::new(form.read(&columns)?)))).collect()
@@ -373,7 +373,7 @@ fn primitive(ty: &Type) -> Result<&PrimitiveType> {
 struct SharedParts {
     residuals: Vec<BoundExpr>,
     specs: Vec<Arc<PlannedSpec>>,
-    deletes: Arc<[Option<Arc<DeletePart>>]>,
+    deletes: DeleteList,
 }
 
 impl SharedParts {

@@ -10,7 +10,7 @@ const OPERATORS: [&str; 7] = ["(", " + ", " - ", " * ", " / ", " % ", "||"];
 
 /// The part of a text that names a column, where the text looks like an expression: `WORD.NAME` by itself, in a call or among
 /// operators, or the name of a column as an argument of a call. `is_column` says whether there is a column of a name.
-pub fn column_in_text<'a>(text: &'a str, is_column: impl Fn(&str) -> bool) -> Option<&'a str> {
+pub fn column_in_text(text: &str, is_column: impl Fn(&str) -> bool) -> Option<&str> {
     let text = text.trim();
     let pieces =
         || text.split(|c: char| !(c == '_' || c == '.' || c.is_alphanumeric())).filter(|piece| !piece.is_empty());

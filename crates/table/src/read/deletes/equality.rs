@@ -21,16 +21,13 @@ use crate::error::{Error, Result};
 use crate::file::{self, Filter, Request, is_stored};
 use crate::plan::delete_parts::DeleteParts;
 use crate::plan::deletes::DeleteKind;
-use crate::plan::part::DeletePart;
+use crate::plan::part::{DeleteList, DeletePart};
 use crate::plan::wanted::Wanted;
 use crate::read::columns::{Planned, Rules, Shape, Source as FileSource};
 use crate::read::file_columns::{plan_pairs, with_ids};
 use crate::read::reshape::Reshape;
 use crate::storage::Storage;
 use crate::{interrupt, runtime};
-
-/// Kept, so that no other list has its address.
-type SharedList = Arc<[Option<Arc<DeletePart>>]>;
 
 /// The equality delete files of the parts that are read together.
 #[derive(Default)]
@@ -45,8 +42,9 @@ pub struct EqualityFiles {
     /// For each file the columns that it deletes by, as a number.
     columns: Vec<usize>,
     known_columns: HashMap<Vec<i32>, usize>,
-    /// For each list of deletes that parts share, by its address, the places of its files.
-    of_list: HashMap<usize, (SharedList, Vec<Option<usize>>)>,
+    /// For each list of deletes that parts share, by its address, the places of its files. The list is kept, so that no other
+    /// one has its address.
+    of_list: HashMap<usize, (DeleteList, Vec<Option<usize>>)>,
     groups: Vec<Group>,
     /// For each file its group, and its number there.
     of_group: Vec<(usize, u32)>,
