@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +89,7 @@ class SqlCatalog(PointerCatalog):
 
     @property
     def _layout(self) -> _Layout:
+        """The tables of the open database; ask with a connection: connecting may open another one."""
         return self._database.layout
 
     def _make_database(self) -> None:
@@ -102,11 +103,9 @@ class SqlCatalog(PointerCatalog):
 
     def _pointer(self, identifier: IdentifierLike) -> str:
         namespace, table = table_tuple(identifier)
-        tables = self._layout.tables
         with self._read() as connection:
-            found = connection.execute(
-                _sa().select(tables.c.metadata_location).where(self._is_table(namespace, table))
-            ).scalar()
+            location = self._layout.tables.c.metadata_location
+            found = connection.execute(_sa().select(location).where(self._is_table(namespace, table))).scalar()
             hint = "" if found else self._elsewhere(connection)
         if not found:
             raise self._missing_table(namespace, table, hint)
@@ -121,10 +120,10 @@ class SqlCatalog(PointerCatalog):
             "metadata_location": metadata_location,
             "previous_metadata_location": None,
         }
-        if self._layout.typed:
-            row["iceberg_type"] = _TABLE
         try:
             with self._write() as connection:
+                if self._layout.typed:
+                    row["iceberg_type"] = _TABLE
                 self._require_namespace(connection, namespace)
                 connection.execute(self._layout.tables.insert().values(row))
         except _TakenError:
@@ -132,15 +131,15 @@ class SqlCatalog(PointerCatalog):
 
     def _swap(self, identifier: IdentifierLike, base: str, new: str) -> None:
         namespace, table = table_tuple(identifier)
-        tables = self._layout.tables
-        statement = (
-            tables.update()
-            .where(self._is_table(namespace, table), tables.c.metadata_location == base)
-            .values(metadata_location=new, previous_metadata_location=base)
-        )
         executed = False
         try:
             with self._write() as connection:
+                tables = self._layout.tables
+                statement = (
+                    tables.update()
+                    .where(self._is_table(namespace, table), tables.c.metadata_location == base)
+                    .values(metadata_location=new, previous_metadata_location=base)
+                )
                 changed = connection.execute(statement).rowcount
                 executed = True
         except StorageError as error:
@@ -188,25 +187,25 @@ class SqlCatalog(PointerCatalog):
 
     def list_tables(self, namespace: IdentifierLike) -> list[Identifier]:
         """List the tables directly in a namespace."""
-        return self._names(namespace, self._layout.is_table())
+        return self._names(namespace, lambda layout: layout.is_table())
 
     # Views
 
     def list_views(self, namespace: IdentifierLike) -> list[Identifier]:
         """List the views directly in a namespace, which other programs have made; the layout V0 has none."""
-        return self._names(namespace, self._layout.is_view())
+        return self._names(namespace, lambda layout: layout.is_view())
 
     def drop_view(self, identifier: IdentifierLike) -> None:
         """Drop a view; its files stay."""
         namespace, view = table_tuple(identifier)
-        tables = self._layout.tables
-        statement = tables.delete().where(
-            tables.c.catalog_name == self.name,
-            tables.c.table_namespace == ".".join(namespace),
-            tables.c.table_name == view,
-            self._layout.is_view(),
-        )
         with self._write() as connection:
+            tables = self._layout.tables
+            statement = tables.delete().where(
+                tables.c.catalog_name == self.name,
+                tables.c.table_namespace == ".".join(namespace),
+                tables.c.table_name == view,
+                self._layout.is_view(),
+            )
             removed = connection.execute(statement).rowcount
         if removed != 1:
             super().drop_view(identifier)
@@ -248,8 +247,8 @@ class SqlCatalog(PointerCatalog):
         if not levels:
             raise InvalidArgumentError("the root namespace cannot be dropped")
         name = ".".join(levels)
-        tables, properties = self._layout.tables, self._layout.properties
         with self._write() as connection:
+            tables, properties = self._layout.tables, self._layout.properties
             self._require_namespace(connection, levels)
             # Views count as well as tables: they are rows of the same table.
             tables_here = (
@@ -285,8 +284,8 @@ class SqlCatalog(PointerCatalog):
             raise InvalidArgumentError(f"properties cannot be both removed and set: {', '.join(both)}")
         if _EXISTS in removals or _EXISTS in updates:
             raise InvalidArgumentError(f"property {_EXISTS!r} is reserved by the catalog")
-        table = self._layout.properties
         with self._write() as connection:
+            table = self._layout.properties
             self._require_namespace(connection, levels)
             existing = self._properties(connection, levels)
             here = (table.c.catalog_name == self.name) & (table.c.namespace == ".".join(levels))
@@ -304,13 +303,13 @@ class SqlCatalog(PointerCatalog):
 
     # Rows
 
-    def _names(self, namespace: IdentifierLike, kind: sa.ColumnElement[bool]) -> list[Identifier]:
+    def _names(self, namespace: IdentifierLike, kind: Callable[[_Layout], sa.ColumnElement[bool]]) -> list[Identifier]:
         levels = namespace_tuple(namespace)
-        tables = self._layout.tables
-        here = (tables.c.catalog_name == self.name) & (tables.c.table_namespace == ".".join(levels))
         with self._read() as connection:
+            tables = self._layout.tables
+            here = (tables.c.catalog_name == self.name) & (tables.c.table_namespace == ".".join(levels))
             self._require_namespace(connection, levels)
-            found = connection.execute(_sa().select(tables.c.table_name).where(here, kind))
+            found = connection.execute(_sa().select(tables.c.table_name).where(here, kind(self._layout)))
             return sorted((*levels, str(name)) for (name,) in found)
 
     def _is_table(self, namespace: Identifier, table: str) -> sa.ColumnElement[bool]:

@@ -240,6 +240,37 @@ def test_reading_does_not_create_a_database(tmp_path):
     again.close()
 
 
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda catalog: catalog.load_table("a.t").append(ROWS),
+        lambda catalog: catalog.create_table("a.u", ROWS),
+        lambda catalog: catalog.register_table("a.u", catalog.load_table("a.t").metadata_location),
+        lambda catalog: catalog.list_tables("a"),
+        lambda catalog: catalog.list_views("a"),
+        lambda catalog: catalog.rename_table("a.t", "a.u"),
+        lambda catalog: catalog.drop_table("a.t"),
+        lambda catalog: catalog.create_namespace("b"),
+        lambda catalog: catalog.drop_namespace("empty"),
+        lambda catalog: catalog.load_namespace_properties("a"),
+        lambda catalog: catalog.update_namespace_properties("a", updates={"k": "v"}),
+        lambda catalog: catalog.list_namespaces(),
+        lambda catalog: catalog.catalog_names(),
+    ],
+)
+@pytest.mark.parametrize("layout", ["V0", "V1"])
+def test_a_database_that_another_process_creates_is_used_by_every_verb(tmp_path, verb, layout):
+    path = tmp_path / "catalog.db"
+    with opened(path) as catalog:
+        with ice.load_catalog("c", uri=f"sqlite:///{path}", warehouse=str(tmp_path), schema_version=layout) as other:
+            other.create_namespace("a")
+            other.create_namespace("empty")
+            other.create_table("a.t", ROWS)
+        # A statement about the tables of two databases is a warning of SQLAlchemy, so an error here.
+        verb(catalog)
+        assert "a" in {name for (name,) in catalog.list_namespaces()}
+
+
 def test_listings_of_the_command_line_create_nothing(tmp_path):
     from click.testing import CliRunner
 

@@ -87,12 +87,12 @@ impl Folders {
             Some("has '..' in it")
         } else if named.len() <= root {
             Some("is the root of a store or drive")
+        } else if is_link(folder, Path::new(&folder.key)) {
+            Some("is a link")
         } else if warehouse.is_some_and(|warehouse| is_above(folder, warehouse) || is_same(folder, warehouse)) {
             Some("is the warehouse or above it")
         } else if self.location.as_ref().is_some_and(|own| is_above(folder, own)) {
             Some("is above the table's location")
-        } else if is_link(folder, Path::new(&folder.key)) {
-            Some("is a link")
         } else {
             None
         }
