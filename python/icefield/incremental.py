@@ -95,6 +95,29 @@ class IncrementalScan(TableScan):
         """The snapshots whose changes are read, oldest first; others of the range are skipped."""
         return self._scan.changed_snapshot_ids or []
 
+    @property
+    def from_snapshot_id(self) -> int | None:
+        """The snapshot that the scan starts with or after; None from the first one on."""
+        return None if self.start is None else self._id(self.start.snapshot)
+
+    @property
+    def from_snapshot_inclusive(self) -> bool:
+        """Whether the changes of the snapshot that the scan starts with are read."""
+        return self.start is not None and self.start.inclusive
+
+    @property
+    def to_snapshot_id(self) -> int | None:
+        """The snapshot that the scan ends with; None up to the current one."""
+        return None if self.to_snapshot is None else self._id(self.to_snapshot)
+
+    def _id(self, snapshot: int | str) -> int:
+        if not isinstance(snapshot, str):
+            return snapshot
+        found = self.metadata.snapshot_by_name(snapshot)
+        if found is None:
+            raise InvalidArgumentError(f"the table has no tag {snapshot!r}")
+        return found.snapshot_id
+
     @former_names(snapshot_id="from_snapshot_id")
     def from_snapshot_id_exclusive(self, from_snapshot_id: int | str) -> Self:
         """Start after a snapshot, which may have expired since. A str is the name of a tag."""

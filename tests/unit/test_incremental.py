@@ -55,6 +55,24 @@ def test_ranges_of_appends(table: ice.Table) -> None:
     assert ids(read().from_snapshot_id_exclusive(made[2]).use_branch("side")) == list(range(90, 95))
 
 
+def test_a_scan_tells_the_ids_of_its_range(table: ice.Table) -> None:
+    made = [snapshot.snapshot_id for snapshot in table.snapshots()]
+    for scan in (table.incremental_append_scan(), table.incremental_changelog_scan()):
+        assert (scan.from_snapshot_id, scan.from_snapshot_inclusive, scan.to_snapshot_id) == (None, False, None)
+        after = scan.from_snapshot_id_exclusive(made[0]).to_snapshot_id_inclusive(made[2])
+        assert (after.from_snapshot_id, after.from_snapshot_inclusive, after.to_snapshot_id) == (
+            made[0],
+            False,
+            made[2],
+        )
+        named = scan.from_snapshot_id_inclusive("second").to_snapshot_id_inclusive("second")
+        assert (named.from_snapshot_id, named.from_snapshot_inclusive, named.to_snapshot_id) == (made[1], True, made[1])
+    # A tag that is dropped later is not read from metadata that lack it.
+    begun = table.incremental_append_scan(from_snapshot_id_exclusive="second")
+    table.manage_snapshots().remove_tag("second").commit()
+    assert begun.from_snapshot_id == made[1]
+
+
 def test_appends_are_scans(table: ice.Table) -> None:
     scan = table.incremental_append_scan(
         from_snapshot_id_exclusive="second", row_filter="s = 's1'", selected_fields=("id",)
