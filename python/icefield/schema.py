@@ -349,7 +349,9 @@ def _schema_of(schema_or_type: Schema | Type) -> Schema:
 
 
 def prune_columns(schema: Schema, selected: Iterable[int], select_full_types: bool = True) -> Schema:
-    """Return the schema of some of the fields, and of what is around them.
+    """Return the schema of some of the fields, and of what is around them, with the id of the schema.
+
+    Identifier fields that it still has remain such.
 
     Parameters
     ----------
@@ -361,4 +363,7 @@ def prune_columns(schema: Schema, selected: Iterable[int], select_full_types: bo
         Whether a struct that is selected has all of its fields, or those only that are selected too.
 
     """
-    return schema.select_ids(list(selected), full_types=select_full_types)
+    pruned = schema.select_ids(list(selected), full_types=select_full_types)
+    remaining = set(pruned.field_ids)
+    identifiers = [field_id for field_id in schema.identifier_field_ids if field_id in remaining]
+    return Schema(*pruned.fields, schema_id=schema.schema_id, identifier_field_ids=identifiers)

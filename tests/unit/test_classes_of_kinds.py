@@ -285,6 +285,21 @@ def test_pruned_schemas() -> None:
     assert prune_columns(schema, {2, 4}, select_full_types=False).column_names == ["at", "at.y"]
 
 
+def test_a_pruned_schema_keeps_its_id_and_the_identifier_fields_that_it_has() -> None:
+    inner = types.StructType(ice.NestedField(3, "x", "int", required=True), ice.NestedField(4, "y", "int"))
+    fields = [ice.NestedField(1, "id", "long", required=True), ice.NestedField(2, "at", inner, required=True)]
+    schema = ice.Schema(*fields, schema_id=7, identifier_field_ids=[1, 3])
+    for selected, full, identifiers in (
+        ({1, 2}, True, [1, 3]),
+        ({1}, True, [1]),
+        ({2}, True, [3]),
+        ({4}, True, []),
+        ({2}, False, []),
+    ):
+        pruned = prune_columns(schema, selected, select_full_types=full)
+        assert (pruned.schema_id, pruned.identifier_field_ids) == (7, identifiers), selected
+
+
 def test_tasks_say_what_the_columns_of_a_plan_say(tmp_path: Path) -> None:
     """Files with deletes and without, of several residuals, more than are made at a time."""
     catalog = ice.load_catalog("tasks", type="in-memory", warehouse=str(tmp_path))

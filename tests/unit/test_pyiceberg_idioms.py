@@ -98,6 +98,9 @@ result = pre_order_visit(schema, Names())
     "fields by id": PLACES + "from PACKAGE.schema import index_by_id\nresult = sorted(index_by_id(schema))",
     "a pruned schema": PLACES
     + "from PACKAGE.schema import prune_columns\nresult = prune_columns(schema, {1, 4}).find_type('at').fields[0].name",
+    "what a pruned schema keeps": PLACES + "from PACKAGE.schema import prune_columns\n"
+    "made = [prune_columns(schema, ids) for ids in ({1, 4}, {2})]\n"
+    "result = [(one.schema_id, list(one.identifier_field_ids)) for one in made]",
     "a spec": PLACES
     + """
 spec = PartitionSpec(
