@@ -99,7 +99,6 @@ DELIBERATE = {
     "table.snapshots.*": "inside of PyIceberg",
     "table.update.schema.UpdateSchema.union_by_name": "Arrow columns get the types of the table's version",
     "table.update.schema.UpdateSchema.assign_new_column_id": "inside of PyIceberg",
-    "table.update.schema.UpdateSchema.case_sensitive": "`Table.update_schema(case_sensitive=...)`",
     "table.update.*.Update*": "made by methods of tables and transactions",
     "table.update.snapshot.CommitWindow": "inside of PyIceberg",
     "table.update.schema.PartnerIdByNameAccessor": "inside of PyIceberg",

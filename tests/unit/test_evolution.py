@@ -298,6 +298,22 @@ def test_incompatible_changes_are_for_those_who_ask(catalog):
     assert table.schema().find_field("more").optional
 
 
+def test_the_case_of_names_is_set_before_the_first_change(catalog):
+    table = catalog.create_table("a.t", SCHEMA)
+    update = table.update_schema(allow_incompatible_changes=True)
+    with pytest.raises(InvalidArgumentError, match="NAME"):
+        update.rename_column("NAME", "title")
+    update.case_sensitive(case_sensitive=False).rename_column("NAME", "title")
+    with pytest.raises(InvalidArgumentError, match="before the first change"):
+        update.case_sensitive(case_sensitive=True)
+    # What is allowed stays so.
+    update.require_column("SCORE").commit()
+    assert table.schema().find_field("score").required
+    assert "title" in names(table)
+    with pytest.raises(InvalidArgumentError, match="TITLE"):
+        table.update_schema(case_sensitive=False).case_sensitive(case_sensitive=True).delete_column("TITLE")
+
+
 def test_names_with_dots(catalog):
     table = catalog.create_table("a.t", SCHEMA)
     table.update_schema().add_column(("a.b",), "int").add_column(("place", "area"), "double").commit()

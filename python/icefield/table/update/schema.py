@@ -37,9 +37,25 @@ class UpdateSchema(MetadataChange):
         case_sensitive: bool = True,
     ) -> None:
         super().__init__(transaction, standalone=standalone)
-        self._change = SchemaChange(
-            self._base, case_sensitive=case_sensitive, allow_incompatible=allow_incompatible_changes
-        )
+        self._allow_incompatible = allow_incompatible_changes
+        self._change = self._begun(case_sensitive)
+
+    def case_sensitive(self, case_sensitive: bool) -> Self:
+        """Set whether column names are case-sensitive; call it before other methods.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If there are changes already, which were found by the former rule.
+
+        """
+        if self._holds_changes():
+            raise InvalidArgumentError("case_sensitive: call it before the first change of the schema")
+        self._change = self._begun(case_sensitive)
+        return self
+
+    def _begun(self, case_sensitive: bool) -> SchemaChange:
+        return SchemaChange(self._base, case_sensitive=case_sensitive, allow_incompatible=self._allow_incompatible)
 
     def add_column(
         self,
