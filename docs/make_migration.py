@@ -33,6 +33,20 @@ compares both. Beyond them:
 - `branch=None` is refused: rows are staged by `snapshot_properties={{"wap.id": ...}}` in a table with
   `write.wap.enabled=true`, files by `update_snapshot(stage_only=True)`.
 - Manifests are written by `Table.new_manifest_writer`, and manifest lists by commits alone.
+- `scan.row_filter` of a scan without a filter is `None`, not `AlwaysTrue()`.
+- `io.pyarrow.expression_to_pyarrow` is `icefield.expressions.arrow.to_pyarrow(row_filter, schema)`, and takes text and
+  expressions that are not bound too. It is also what to use instead of `rewrite_to_dnf` and
+  `expression_to_plain_format`, where a library takes expressions of PyArrow.
+- `transform.pyarrow_transform(type)` returns one `Array`, of a `ChunkedArray` too.
+- `Schema.to_arrow()` always has field ids (`include_field_ids=False`): they are metadata, which
+  `pyarrow.Schema.equals` leaves out.
+- `conversions.partition_to_py`: `literal(text).to(type)` reads dates, times, decimals and uuids, `int(text)` whole
+  numbers. `Table.add_files` and `Catalog.migrate` read the paths of partitions themselves.
+- Nanoseconds are refused in versions 1 and 2 (`downcast-ns-timestamp-to-us-on-write`): cast the column to
+  `pa.timestamp("us")` before, or make a table of version 3.
+- DataFusion takes the rows of a scan: `context.from_arrow(table.scan().to_arrow_batch_reader())`.
+- `py-io-impl` is ignored, as files are reached by icefield's own storage, and `write.py-location-provider.impl` is
+  refused: `write.data.path` and `write.object-storage.*` say where files lie.
 
 Former forms of icefield are accepted for one more release, with a `DeprecationWarning` that names the present one.
 """
