@@ -83,6 +83,28 @@ def test_numbers_are_never_cut_nor_folded(uri, width, monkeypatch):
         assert file["file_path"].rpartition("/data/")[2] in run(uri, "table", "files", "a.b.t")
 
 
+@pytest.mark.parametrize("width", ["10", "20", "40", "80", "200"])
+@pytest.mark.parametrize("what", ["files", "snapshots", "refs", "entries"])
+@pytest.mark.parametrize("filled", [False, True])
+def test_every_column_of_a_metadata_table_is_named(uri, what, filled, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", width)
+    with ice.load_catalog("c", uri=uri) as catalog:
+        table = catalog.load_table("a.b.t")
+        if filled:
+            table.append(pa.table({"id": [1], "[red]": ["x"]}))
+        expected = [field.name for field in table.inspect.schema(what).fields]
+        places = [file["file_path"] for file in table.scan().plan_files().files]
+    lines = run(uri, "table", "inspect", "a.b.t", what).splitlines()
+    assert max(map(len, lines)) <= int(width)
+    # What is folded is put together: of the columns of a grid, each by itself.
+    grid = [[cell.strip() for cell in line.strip("│┃").replace("┃", "│").split("│")] for line in lines]
+    cells = ["".join(row[at] for row in grid if len(row) > at) for at in range(max(map(len, grid)))]
+    printed = "".join([*cells, *(line.strip() for line in lines)])
+    assert [name for name in expected if name not in printed] == []
+    assert what != "files" or all(place in printed for place in places)
+    assert "…" not in printed
+
+
 def test_for_machines(uri):
     assert json.loads(run(uri, "--json", "catalog", "list")) == [{"namespace": "a.b", "table": "t"}]
     shown = json.loads(run(uri, "--json", "table", "show", "a.b.t"))
@@ -138,7 +160,10 @@ def test_metadata_tables(uri):
     assert [row["added_snapshot_id"] for row in json.loads(at)] == snapshots[:1]
     some = run(uri, "table", "inspect", "a.b.t", "snapshots", "-c", "operation", "-c", "snapshot_id", "--json")
     assert json.loads(some) == [{"snapshot_id": one, "operation": "append"} for one in snapshots]
-    assert "readable_metrics" not in run(uri, "table", "inspect", "a.b.t", "files")
+    *grid, note = run(uri, "table", "inspect", "a.b.t", "files").splitlines()
+    assert "readable_metrics" not in "".join(grid)
+    assert "readable_metrics" in note.removeprefix("not shown: ")
+    assert "not shown" not in run(uri, "table", "inspect", "a.b.t", "files", "-c", "file_path")
 
 
 @pytest.mark.parametrize(

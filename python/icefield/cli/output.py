@@ -50,8 +50,7 @@ def print_grid(
     console = _console()
     for padding in (1, 0):
         grid = _grid(columns, rows, title, whole=whole, padding=padding)
-        borders = (2 * padding + 1) * len(columns) + 1
-        if not rows or sum(column.min_width or 0 for column in grid.columns) + borders <= console.width:
+        if _fits(grid, console):
             console.print(grid)
             return
     if title:
@@ -59,17 +58,19 @@ def print_grid(
     _print_down(console, columns, rows)
 
 
-def print_records(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows under headings, or where they are too wide for that, each row down the page."""
+def print_records(columns: Sequence[str], rows: Iterable[Sequence[object]], note: str | None = None) -> None:
+    """Print rows under headings, or where they are too wide, each row down the page, then a note for people."""
     rows = [list(row) for row in rows]
     if wants_json():
         print_grid(columns, rows)
         return
     console, grid = _console(), _grid(columns, rows, None)
-    if not rows or console.measure(grid, options=console.options.update(max_width=_UNBOUND)).maximum <= console.width:
+    if console.measure(grid, options=console.options.update(max_width=_UNBOUND)).maximum <= console.width:
         console.print(grid)
-        return
-    _print_down(console, columns, rows)
+    else:
+        _print_down(console, columns, rows)
+    if note:
+        console.print(Text(printable(note)))
 
 
 def _console() -> Console:
@@ -78,10 +79,25 @@ def _console() -> Console:
     return console if console.is_terminal or os.environ.get("COLUMNS") else Console(width=_UNBOUND)
 
 
-def _print_down(console: Console, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def _fits(grid: Grid, console: Console) -> bool:
+    """Whether every column of a grid has the room that it needs; otherwise the last ones would not be seen."""
+    borders = (grid.padding[1] + grid.padding[3] + 1) * len(grid.columns) + 1
+    return sum(column.min_width or 0 for column in grid.columns) + borders <= console.width
+
+
+def _print_down(console: Console, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     for number, row in enumerate(rows, 1):
         cells = [(column, cell) for column, cell in zip(columns, row, strict=True) if cell is not None]
-        console.print(_grid(["", f"row {number}"], cells, None, whole=True))
+        grid = _grid(["", f"row {number}"], cells, None, whole=True)
+        if _fits(grid, console):
+            console.print(grid)
+            continue
+        console.print(Text(f"row {number}", style="bold"))
+        for column, cell in cells:
+            console.print(Text(f"{printable(column)}: {_text(cell)}"))
+    empty = [printable(column) for at, column in enumerate(columns) if all(row[at] is None for row in rows)]
+    if empty:
+        console.print(Text(f"{'null in every row' if rows else 'no rows; the columns are'}: {', '.join(empty)}"))
 
 
 def _grid(

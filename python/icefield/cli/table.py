@@ -158,8 +158,12 @@ def table_inspect(
     """
     opened = table_of(context, name)
     inspect = opened.inspect
+    note = None
     if not columns and not wants_json():
-        columns = tuple(field.name for field in inspect.schema(what).fields if field.name not in _METRICS)
+        every = [field.name for field in inspect.schema(what).fields]
+        columns = tuple(column for column in every if column not in _METRICS)
+        left_out = ", ".join(column for column in every if column in _METRICS)
+        note = f"not shown: {left_out}; name them with --columns, or pass --json" if left_out else None
     reader = inspect.stream(what, selected_fields=columns or ("*",), **moment)
     names = reader.schema.names
     rows: list[list[Any]] = []
@@ -170,7 +174,7 @@ def table_inspect(
             break
     if not wants_json() and "partition" in names:
         _with_partition_texts(opened, names, rows)
-    print_records(names, rows)
+    print_records(names, rows, note)
 
 
 def _with_partition_texts(table: Table, names: list[str], rows: list[list[Any]]) -> None:
