@@ -84,6 +84,27 @@ def test_rows_are_counted_and_deleted(run, load):
     assert load().scan().count() == 0
 
 
+def test_a_change_with_a_key_is_made_once(run, load, tmp_path):
+    keyed = ("--idempotency-key", "delete/1")
+    assert run("table", "delete", "a.t", "id = 1", *keyed, "--dry-run") == "would delete 1 rows of table a.t\n"
+    assert run("table", "delete", "a.t", "id = 1", *keyed, "--yes") == "deleted 1 rows of table a.t\n"
+    snapshots = len(load().snapshots())
+    # Nothing is left to confirm, whatever the filter is now.
+    for options in ((), ("--yes",), ("--dry-run",)):
+        again = run("table", "delete", "a.t", "true", *keyed, *options)
+        assert again == "nothing was done: table a.t has a change with the key delete/1\n"
+    document = json.loads(run("table", "delete", "a.t", "true", *keyed, "--json"))
+    assert document == {"table": "a.t", "branch": "main", "rows": 0, "deleted": False}
+    assert (load().scan().count(), len(load().snapshots())) == (2, snapshots)
+    # The key is one of a branch, and of any kind of change.
+    pq.write_table(ROWS, tmp_path / "more.parquet")
+    added = ("table", "add-files", "a.t", str(tmp_path / "more.parquet"), "--idempotency-key")
+    assert json.loads(run(*added, "delete/1", "--json")) == {"table": "a.t", "dry-run": False, "files": 0, "rows": 0}
+    assert run(*added, "add/1") == "added 1 file with 3 rows to table a.t\n"
+    assert run(*added, "add/1") == "nothing was done: table a.t has a change with the key add/1\n"
+    assert load().scan().count() == 5
+
+
 def test_a_table_is_created(run, load):
     text = "id long not null, \"odd name\" string comment 'it''s', at timestamptz, prices map<string, decimal(9, 2)>"
     created = json.loads(

@@ -7,8 +7,9 @@ import click
 from icefield._layout import contents_of
 from icefield.cli.names import table_argument
 from icefield.cli.opening import catalog_of, table_of
-from icefield.cli.options import Command, asks, confirm, pairs
+from icefield.cli.options import Command, asks, confirm, keyed, pairs
 from icefield.cli.output import print_done
+from icefield.distributed import made_before
 from icefield.errors import CorruptDataError, StorageError
 
 __all__ = ["COMMANDS"]
@@ -47,11 +48,18 @@ def _held(context: click.Context, name: str) -> str:
 @click.argument("row_filter", metavar="FILTER")
 @click.option("--branch", default="main", show_default=True, help="The branch that is changed.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
+@keyed
 @asks
 @click.pass_context
-def table_delete(context: click.Context, name: str, row_filter: str, branch: str, dry_run: bool, yes: bool) -> None:
+def table_delete(
+    context: click.Context, name: str, row_filter: str, branch: str, dry_run: bool, key: str | None, yes: bool
+) -> None:
     """Delete the rows that a filter matches, in one snapshot; "true" matches all rows."""
     opened = table_of(context, name)
+    if made_before(opened.metadata, branch, key):
+        document = {"table": name, "branch": branch, "rows": 0, "deleted": False}
+        print_done(f"nothing was done: table {name} has a change with the key {key}", document)
+        return
     if dry_run or not yes:
         found = opened.delete(row_filter, branch=branch, dry_run=True)
         what = f"delete {found.rows_removed:,} rows of table {name}"
@@ -60,7 +68,7 @@ def table_delete(context: click.Context, name: str, row_filter: str, branch: str
             print_done(f"would {what}", document)
             return
         confirm(what, yes=False)
-    done = opened.delete(row_filter, branch=branch)
+    done = opened.delete(row_filter, branch=branch, idempotency_key=key)
     document = {"table": name, "branch": branch, "rows": done.rows_removed, "deleted": True}
     print_done(f"deleted {done.rows_removed:,} rows of table {name}", document)
 

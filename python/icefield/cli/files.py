@@ -9,8 +9,9 @@ import click
 from icefield._layout import counted, size_of
 from icefield.cli.names import table_argument
 from icefield.cli.opening import catalog_of, location_of, table_of
-from icefield.cli.options import Command, pairs
+from icefield.cli.options import Command, keyed, pairs
 from icefield.cli.output import print_done
+from icefield.distributed import made_before
 
 __all__ = ["COMMANDS"]
 
@@ -67,15 +68,22 @@ def table_migrate(
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--branch", default="main", show_default=True, help="The branch to which they are added.")
 @click.option("--dry-run", is_flag=True, help="Only look at the files.")
+@keyed
 @click.pass_context
-def table_add_files(context: click.Context, name: str, files: tuple[str, ...], branch: str, dry_run: bool) -> None:
+def table_add_files(
+    context: click.Context, name: str, files: tuple[str, ...], branch: str, dry_run: bool, key: str | None
+) -> None:
     """Add Parquet, ORC or Avro files to a table, as they are; they belong to the table from then on."""
     opened = table_of(context, name)
+    if made_before(opened.metadata, branch, key):
+        document = {"table": name, "dry-run": dry_run, "files": 0, "rows": 0}
+        print_done(f"nothing was done: table {name} has a change with the key {key}", document)
+        return
     paths = [location_of(path) for path in files]
     if dry_run:
         rows = opened.add_files(paths, branch=branch, dry_run=True).rows_added
     else:
-        made = opened.add_files(paths, branch=branch).snapshot_by_name(branch)
+        made = opened.add_files(paths, branch=branch, idempotency_key=key).snapshot_by_name(branch)
         summary = made.summary if made else None
         rows = int(summary.get("added-records", 0)) if summary is not None else 0
     verb = "would add" if dry_run else "added"

@@ -11,7 +11,7 @@ import click
 
 from icefield.errors import InvalidArgumentError
 
-__all__ = ["Command", "CommandGroup", "asks", "confirm", "given", "limited", "pairs", "wants_json"]
+__all__ = ["Command", "CommandGroup", "asks", "confirm", "given", "keyed", "limited", "pairs", "wants_json"]
 
 #: What was passed of a catalog: its name, and properties.
 Given = tuple[str | None, dict[str, str]]
@@ -107,6 +107,12 @@ def limited(what: str, default: int | None = None) -> Callable[[Callable[..., No
         return with_limit
 
     return decorate
+
+
+def keyed(function: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--idempotency-key``, which the function gets as ``key``."""
+    text = "Make the change once: nothing is done if a snapshot in the history of the branch has this key."
+    return click.option("--idempotency-key", "key", metavar="KEY", help=text)(function)
 
 
 def given(parameters: dict[str, Any]) -> Given:
