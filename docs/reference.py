@@ -48,6 +48,7 @@ INTERNAL_NAMES = {
     "icefield.catalog.pointer.absolute_location",
     "icefield.table.merging.written_columns",
     "icefield.table.rows.ChangesRows",
+    "icefield.table.rows.CommitsRows",
     "icefield.table.rows.TableRows",
 }
 #: How deep the modules are that have a page of their own.

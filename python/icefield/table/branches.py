@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 from icefield._printable import printable
 from icefield.errors import InvalidArgumentError, MissingVerbError
 from icefield.metadata import MAIN_BRANCH
-from icefield.table.changes import TableChanges
+from icefield.table.changes import ChangesAtOnce, TableChanges
 from icefield.table.changing import OWN_BRANCH
-from icefield.table.operations import ChangesFiles
 from icefield.table.reads import ReadsRows
-from icefield.table.rows import ChangesRows, TableRows
+from icefield.table.rows import CommitsRows, TableRows
 from icefield.table.transaction import TableTransaction
 
 if TYPE_CHECKING:
@@ -27,12 +26,10 @@ if TYPE_CHECKING:
     from icefield.arrow import ArrowSchemaExportable
     from icefield.distributed import Committed, WritePlan, WrittenFiles
     from icefield.errors import CommitStateUnknownException
-    from icefield.manifests import DataFile
     from icefield.metadata import TableMetadata
     from icefield.table.catalog import TableCatalog
     from icefield.table.outcomes import CommitResolution
-    from icefield.table.update import ManifestWriter, UpdateSchema, UpdateSnapshot, UpdateSortOrder, UpdateSpec
-    from icefield.table.upsert_stream import UpsertStream
+    from icefield.table.update import ManifestWriter
 
 __all__ = ["REFUSED", "BranchTransaction", "BranchWork"]
 
@@ -81,7 +78,7 @@ class BranchedTable(TableRows, TableChanges):
         """Append the files that the tasks of a write wrote."""
 
 
-class BranchWork(ReadsRows, ChangesRows, ChangesFiles):
+class BranchWork(ReadsRows, CommitsRows, ChangesAtOnce):
     """A new branch of a table: rows are read from it and written to it.
 
     At the end of the ``with`` block ``main`` is moved to the branch, and the branch is removed, in one commit. If the
@@ -147,37 +144,12 @@ class BranchWork(ReadsRows, ChangesRows, ChangesFiles):
     def _changing(self) -> AbstractContextManager[CoreTransaction]:
         return self._table._changing()  # noqa: SLF001
 
+    def _require_catalog(self) -> object:
+        return self._table._require_catalog()  # noqa: SLF001
+
     def transaction(self, *, idempotency_key: str | None = None) -> BranchTransaction:
         """Start a transaction whose changes of data go to the branch; see `Table.transaction`."""
         return BranchTransaction(self, idempotency_key=idempotency_key)
-
-    def update_snapshot(
-        self,
-        snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = OWN_BRANCH,
-        *,
-        stage_only: bool = False,
-        idempotency_key: str | None = None,
-    ) -> UpdateSnapshot:
-        """Change the files of the branch by their descriptions; see `Table.update_snapshot`."""
-        return self._table.update_snapshot(
-            snapshot_properties, self._on(branch), stage_only=stage_only, idempotency_key=idempotency_key
-        )
-
-    def append_files(
-        self,
-        files: Iterable[DataFile],
-        snapshot_properties: Mapping[str, str] | None = None,
-        branch: str = OWN_BRANCH,
-        *,
-        stage_only: bool = False,
-        idempotency_key: str | None = None,
-    ) -> Self:
-        """Append data files that are written already; see `Table.append_files`."""
-        self._table.append_files(
-            files, snapshot_properties, self._on(branch), stage_only=stage_only, idempotency_key=idempotency_key
-        )
-        return self
 
     def new_write(
         self, properties: Mapping[str, str] | None = None, *, widened_by: ArrowSchemaExportable | None = None
@@ -197,28 +169,6 @@ class BranchWork(ReadsRows, ChangesRows, ChangesFiles):
         """Append the files that the tasks of a write wrote; see `Table.commit_files`."""
         branch = self._on(branch)
         return self._table.commit_files(plan, written, snapshot_properties, branch, idempotency_key=idempotency_key)
-
-    def upsert_stream(
-        self,
-        key: str | Iterable[str] | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        case_sensitive: bool = True,
-        branch: str = OWN_BRANCH,
-        *,
-        memory_limit: int | None = None,
-        idempotency_key: str | None = None,
-        progress: bool = False,
-    ) -> UpsertStream:
-        """Open a writer of upserts and deletes by key; see `Table.upsert_stream`."""
-        return self._table.upsert_stream(
-            key,
-            snapshot_properties,
-            case_sensitive,
-            self._on(branch),
-            memory_limit=memory_limit,
-            idempotency_key=idempotency_key,
-            progress=progress,
-        )
 
     def new_manifest_writer(
         self,
@@ -244,18 +194,6 @@ class BranchWork(ReadsRows, ChangesRows, ChangesFiles):
     def resolve_commit(self, commit: CommitStateUnknownException | int, *, clean_up: bool = False) -> CommitResolution:
         """Find out what became of a commit whose outcome was unknown; see `Table.resolve_commit`."""
         return self._table.resolve_commit(commit, clean_up=clean_up)
-
-    def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
-        """Change the schema of the table, at once; see `Table.update_schema`."""
-        return self._table.update_schema(allow_incompatible_changes, case_sensitive)
-
-    def update_spec(self, case_sensitive: bool = True) -> UpdateSpec:
-        """Change the partition spec of the table, at once; see `Table.update_spec`."""
-        return self._table.update_spec(case_sensitive)
-
-    def update_sort_order(self, case_sensitive: bool = True) -> UpdateSortOrder:
-        """Replace the sort order of the table, at once; see `Table.update_sort_order`."""
-        return self._table.update_sort_order(case_sensitive)
 
     def update_properties(self, updates: Mapping[str, str] | None = None, removals: Iterable[str] | str = ()) -> Self:
         """Set and remove properties of the table, at once; see `Table.update_properties`."""

@@ -31,15 +31,16 @@ if TYPE_CHECKING:
     from icefield.table.handle import TableHandle
     from icefield.table.maintenance import Expired
     from icefield.table.transaction import TableTransaction
+    from icefield.table.update.change import Staging
 
-__all__ = ["TableChanges"]
+__all__ = ["ChangesAtOnce", "TableChanges"]
 
 
-class TableChanges(TableHandle, ChangesFiles):
-    """Changes of a table's files, metadata and references."""
+class ChangesAtOnce(ChangesFiles):
+    """Changes that are each committed by itself, the same for `icefield.Table` and for a branch of one."""
 
     @abstractmethod
-    def transaction(self, *, idempotency_key: str | None = None) -> TableTransaction[TableHandle]:
+    def transaction(self, *, idempotency_key: str | None = None) -> Staging:
         """Start a transaction: changes that are committed together."""
 
     def update_snapshot(
@@ -105,18 +106,6 @@ class TableChanges(TableHandle, ChangesFiles):
         update.commit()
         return self
 
-    def update_properties(self, updates: Mapping[str, str] | None = None, removals: Iterable[str] | str = ()) -> Self:
-        """Set and remove table properties; ``format-version`` upgrades the table, as in Java.
-
-        A single str in ``removals`` is one name.
-        """
-        changes, names = property_updates(updates), property_names(removals)
-        if both := sorted(set(names) & set(updates or {})):
-            raise InvalidArgumentError(f"table property {both[0]!r} cannot be set and removed at once")
-        if names:
-            changes.append({"action": "remove-properties", "removals": names})
-        return self.commit([], changes)
-
     def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
         """Change the schema, in a ``with`` block or with `Change.commit`.
 
@@ -168,6 +157,26 @@ class TableChanges(TableHandle, ChangesFiles):
 
         """
         return UpdateSortOrder(self.transaction(), standalone=True, case_sensitive=case_sensitive)
+
+
+class TableChanges(TableHandle, ChangesAtOnce):
+    """Changes of a table's files, metadata and references."""
+
+    @abstractmethod
+    def transaction(self, *, idempotency_key: str | None = None) -> TableTransaction[TableHandle]:
+        """Start a transaction: changes that are committed together."""
+
+    def update_properties(self, updates: Mapping[str, str] | None = None, removals: Iterable[str] | str = ()) -> Self:
+        """Set and remove table properties; ``format-version`` upgrades the table, as in Java.
+
+        A single str in ``removals`` is one name.
+        """
+        changes, names = property_updates(updates), property_names(removals)
+        if both := sorted(set(names) & set(updates or {})):
+            raise InvalidArgumentError(f"table property {both[0]!r} cannot be set and removed at once")
+        if names:
+            changes.append({"action": "remove-properties", "removals": names})
+        return self.commit([], changes)
 
     def cherry_pick(self, snapshot_id: int) -> Self:
         """Make the changes of a snapshot again at the end of ``main``; see `ManageSnapshots.cherry_pick`."""

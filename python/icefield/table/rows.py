@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Self
 
+    from icefield._core import TableState
     from icefield.arrow import Rows
     from icefield.expressions import RowFilter
 
-__all__ = ["ChangesRows", "Isolation", "RowMode", "RowsChanged", "TableRows", "UpsertResult"]
+__all__ = ["ChangesRows", "CommitsRows", "Isolation", "RowMode", "RowsChanged", "TableRows", "UpsertResult"]
 
 #: The filter of changes that are about all rows.
 EVERY_ROW: Final = AlwaysTrue()
@@ -476,8 +478,21 @@ class ChangesRows(ChangesData):
         )
 
 
-class TableRows(TableHandle, ChangesRows):
-    """Changes of rows of a table: each is committed by itself."""
+class CommitsRows(ChangesRows):
+    """Changes of rows that are each committed by itself, the same for `icefield.Table` and for a branch of one."""
+
+    @property
+    @abstractmethod
+    def _now(self) -> TableState:
+        """The state of the table that is changed."""
+
+    @abstractmethod
+    def commit_changes(self, changes: CoreTransaction) -> None:
+        """Commit the changes of a transaction."""
+
+    @abstractmethod
+    def _require_catalog(self) -> object:
+        """Raise if there is no catalog to commit to."""
 
     def upsert_stream(
         self,
@@ -518,7 +533,7 @@ class TableRows(TableHandle, ChangesRows):
         """
         self._require_catalog()
         return UpsertStream(
-            lambda: CoreTransaction(self._state),
+            lambda: CoreTransaction(self._now),
             self.commit_changes,
             key,
             snapshot_properties,
@@ -529,6 +544,10 @@ class TableRows(TableHandle, ChangesRows):
             idempotency_key=idempotency_key,
             made_before=self._made_before,
         )
+
+
+class TableRows(TableHandle, CommitsRows):
+    """Changes of rows of a table."""
 
 
 def _require_filter(verb: str, name: str, given: object) -> None:
