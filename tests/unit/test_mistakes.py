@@ -503,9 +503,21 @@ def test_main_where_the_document_leaves_it_out(table, tmp_path):
 
 def test_columns_of_mixed_types(table):
     pd = pytest.importorskip("pandas")
-    with pytest.raises(InvalidArgumentError) as error:
-        table.append(pd.DataFrame({"name": ["a", 1]}))
-    told(error, "column name", "cannot be converted to Arrow", ".astype(str)")
+    mixed = pd.DataFrame({"name": ["a", 1]})
+    for use in (
+        table.append,
+        table.overwrite,
+        lambda frame: table.upsert(frame, ["name"]),
+        lambda frame: table.catalog.create_table("db.mixed", frame),
+        lambda frame: table.update_schema().union_by_name(frame),
+        ice.Schema.from_arrow,
+        ice.expressions.parse("name = 'a'").evaluate,
+    ):
+        with pytest.raises(InvalidArgumentError) as error:
+            use(mixed)
+        told(error, "column name", "cannot be converted to Arrow", ".astype(str)")
+        # What pandas and Arrow said themselves is shown with it.
+        assert isinstance(error.value.__cause__, pa.ArrowInvalid | pa.ArrowTypeError)
 
 
 def test_errors_of_a_producer_stay_its_own(table):
