@@ -33,6 +33,14 @@ compares both. Beyond them:
 - `branch=None` is refused: rows are staged by `snapshot_properties={{"wap.id": ...}}` in a table with
   `write.wap.enabled=true`, files by `update_snapshot(stage_only=True)`.
 - Manifests are written by `Table.new_manifest_writer`, and manifest lists by commits alone.
+- Deletes, overwrites and upserts make one snapshot each, where PyIceberg makes up to three, and are made again after
+  concurrent appends where they may be, instead of failing.
+- `dynamic_partition_overwrite` works with every transform. Files of older partition specs are refused, unless
+  `on_old_specs="rewrite"` takes the rows out of them, as PyIceberg does.
+- `add_files` gives the table a name mapping only where files have no field ids.
+- Rows are read as `string`, `binary` and `list`, not as their large forms, with field ids in the metadata of columns.
+- `pyarrow_to_schema(schema, name_mapping)`: `Schema.from_arrow` takes the ids that columns have and gives new ones to the
+  others; files without ids are read by the mapping of the table.
 - `scan.row_filter` of a scan without a filter is `None`, not `AlwaysTrue()`.
 - `io.pyarrow.expression_to_pyarrow` is `icefield.expressions.arrow.to_pyarrow(row_filter, schema)`, and takes text and
   expressions that are not bound too. It is also what to use instead of `rewrite_to_dnf` and
