@@ -39,8 +39,8 @@ compares both. Beyond them:
   `on_old_specs="rewrite"` takes the rows out of them, as PyIceberg does.
 - `add_files` gives the table a name mapping only where files have no field ids.
 - Rows are read as `string`, `binary` and `list`, not as their large forms, with field ids in the metadata of columns.
-- `pyarrow_to_schema(schema, name_mapping)`: `Schema.from_arrow` takes the ids that columns have and gives new ones to the
-  others; files without ids are read by the mapping of the table.
+- `pyarrow_to_schema(schema, name_mapping)`: `Schema.from_arrow` takes the ids that columns have and gives new ones to
+  the others; files without ids are read by the mapping of the table.
 - `scan.row_filter` of a scan without a filter is `None`, not `AlwaysTrue()`.
 - `io.pyarrow.expression_to_pyarrow` is `icefield.expressions.arrow.to_pyarrow(row_filter, schema)`, and takes text and
   expressions that are not bound too. It is also what to use instead of `rewrite_to_dnf` and
