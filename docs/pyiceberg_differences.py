@@ -69,7 +69,6 @@ DELIBERATE = {
     "table.*Scan.options": "`split`, the options that count",
     "table.*Scan.partition_filters": "`Expression.project(spec, schema)`; `explain()` says what was skipped",
     "table.TableScan.*": "of scans of one snapshot: `DataScan`",
-    "table.IncrementalAppendScan.*": "`start` and `to_snapshot`",
     "table.ManifestGroupPlanner": "inside of PyIceberg",
     "table.CommitTable*": "messages of the REST protocol are JSON: `Table.commit`",
     "table.*FileScanTask*": "tasks of the REST protocol are read in Rust; `file`, `delete_files`, `residual` are there",
