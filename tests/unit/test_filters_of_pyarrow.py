@@ -129,6 +129,23 @@ def test_text_means_what_it_means_to_a_scan(tmp_path: Path) -> None:
         to_pyarrow("ID = 1", table.schema())
 
 
+def test_long_lists_and_rows_of_like_types() -> None:
+    schema = ice.Schema(ice.NestedField(1, "x", "double"), ice.NestedField(2, "s", "string"))
+    rows = pa.table(
+        {
+            "x": pa.array([0.0, -0.0, 0.5, 7.0, None], pa.float32()),
+            "s": pa.array([*list("abcd"), None], pa.large_string()),
+        }
+    )
+    many = [0.0, *(at + 0.5 for at in range(20_000))]
+    assert matching(rows, to_pyarrow(ex.In("x", many), schema)) == [0, 2]
+    assert matching(rows, to_pyarrow(ex.NotIn("x", many), schema)) == [1, 3, 4]
+    for text in ("s = 'a'", "s LIKE 'b%'", "s IN ('a', 'c')", "s > 'b' AND x != 7.0"):
+        assert matching(rows, to_pyarrow(text, schema)) == positions(
+            ex.parse(text).evaluate(rows.cast(schema.to_arrow()), schema)
+        )
+
+
 def test_what_arrow_cannot_test_is_refused() -> None:
     schema = ice.Schema(
         ice.NestedField(1, "id", "long"), ice.NestedField(2, "v", "variant"), ice.NestedField(3, "g", "geometry")

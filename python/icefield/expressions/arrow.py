@@ -170,12 +170,12 @@ class _ToPyArrow(BoundBooleanExpressionVisitor["pc.Expression"]):
         import pyarrow as pa
 
         column = self._column(term)
-        if pa.types.is_floating(column.type):
-            any_of = self.visit_false()
-            for value in literals:
-                any_of |= self._compared(term, "==", value)
-            return any_of
-        return column.field.isin(pa.array([column.value(value) for value in literals], column.type))
+        zeros = [value for value in literals if isinstance(value, float) and value == 0]
+        others = [column.value(value) for value in literals if value not in zeros]
+        found = column.field.isin(pa.array(others, column.type))
+        for zero in zeros:
+            found |= self._compared(term, "==", zero)
+        return found
 
     def visit_not_in(self, term: BoundTerm, literals: set[Any]) -> pc.Expression:
         return ~self.visit_in(term, literals)
