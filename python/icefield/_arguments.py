@@ -4,53 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Literal, TypedDict
 
 from icefield._core import IDEMPOTENCY_KEY, PartitionSpec, SortOrder
 from icefield.errors import ArgumentTypeError, InvalidArgumentError
 
 __all__ = [
-    "AppendOptions",
-    "append_options",
     "field_texts",
     "property_names",
     "property_texts",
     "property_updates",
     "summary_entries",
 ]
-
-
-class AppendOptions(TypedDict):
-    """Keywords of an append of the core."""
-
-    branch: str
-    snapshot_properties: dict[str, str]
-    allow_missing: bool
-    evolve: bool
-
-
-def append_options(
-    snapshot_properties: Mapping[str, str] | None,
-    branch: str,
-    schema_mode: Literal["strict", "subset", "evolve"],
-    idempotency_key: str | None = None,
-) -> AppendOptions:
-    """Return the keywords of an append of the core.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the schema mode is unknown.
-
-    """
-    if schema_mode not in {"strict", "subset", "evolve"}:
-        raise InvalidArgumentError(f"schema_mode must be 'strict', 'subset' or 'evolve', got {schema_mode!r}")
-    return {
-        "branch": branch,
-        "snapshot_properties": summary_entries(snapshot_properties, idempotency_key),
-        "allow_missing": schema_mode != "strict",
-        "evolve": schema_mode == "evolve",
-    }
 
 
 def property_texts(properties: Mapping[str, object] | None) -> dict[str, str]:

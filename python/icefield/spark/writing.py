@@ -27,6 +27,7 @@ from icefield.spark.opening import keywords_of, opened
 from icefield.spark.types import arrow_schema, spark_schema
 from icefield.spark.workers import begin_task, drivers_python
 from icefield.table import RowsChanged
+from icefield.table.merging import SchemaMode, written_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -34,12 +35,10 @@ if TYPE_CHECKING:
     from icefield.table import Table
     from icefield.transforms import Transform
 
-__all__ = ["Distribution", "SchemaMode", "Write", "WriteSettings", "append", "write_task"]
+__all__ = ["Distribution", "Write", "WriteSettings", "append", "write_task"]
 
 #: How rows are brought together for the tasks that write them.
 Distribution: TypeAlias = Literal["hash", "range", "none"]
-#: How the columns of rows may differ from those of the table.
-SchemaMode: TypeAlias = Literal["strict", "subset", "evolve"]
 
 _KEY = "_icefield_key_"
 #: Files that a task keeps open at once.
@@ -139,9 +138,10 @@ def append(
     where, staged = write_target(target, branch, session_audit(df.sparkSession))
     if made_before(target.metadata, where, idempotency_key):
         return _counted([]) if dry_run else target
-    settings = WriteSettings(memory_limit, allow_missing=allows_missing(schema_mode), dry_run=dry_run)
+    columns = written_columns(schema_mode)
+    settings = WriteSettings(memory_limit, allow_missing=columns["allow_missing"], dry_run=dry_run)
     schema = arrow_schema(df.schema)
-    write = Write.of_schema(target, schema, settings=settings, evolve=schema_mode == "evolve")
+    write = Write.of_schema(target, schema, settings=settings, evolve=columns["evolve"])
     rows, clustered = distributed(df, target, distribution)
     names = rows.columns
     # PySpark parses the names of columns: as paths, and ``*`` as all of them.
@@ -164,20 +164,6 @@ def append(
         return _counted(written)
     write.commit(target, written, where, {**(snapshot_properties or {}), **staged}, idempotency_key, jobs.lost_some)
     return target
-
-
-def allows_missing(schema_mode: str) -> bool:
-    """Return whether rows may lack optional columns.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the schema mode is unknown.
-
-    """
-    if schema_mode not in {"strict", "subset", "evolve"}:
-        raise InvalidArgumentError(f"schema_mode must be 'strict', 'subset' or 'evolve', got {schema_mode!r}")
-    return schema_mode != "strict"
 
 
 def _counted(written: list[WrittenFiles]) -> RowsChanged:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, overload
 
-from icefield._arguments import append_options, summary_entries
+from icefield._arguments import summary_entries
 from icefield._core import AlwaysTrue
 from icefield._core import RowChanges as CoreRowChanges
 from icefield._core import Transaction as CoreTransaction
@@ -128,13 +128,15 @@ class ChangesRows(ChangesData):
             If the outcome is unknown; nothing was deleted.
 
         """
-        branch = self._on(branch)
-        options = append_options(snapshot_properties, branch, schema_mode, idempotency_key)
+        branch, columns = self._on(branch), written_columns(schema_mode)
+        properties = summary_entries(snapshot_properties, idempotency_key)
         if self._made_before(branch, idempotency_key):
             return NOTHING_CHANGED if dry_run else self
         with changing(progress) as traffic, self._changing() as changes:
             changes.count(traffic)
-            counts = changes.append(rows_of(df), **options, dry_run=dry_run)
+            counts = changes.append(
+                rows_of(df), branch=branch, snapshot_properties=properties, dry_run=dry_run, **columns
+            )
         return RowsChanged(*counts) if dry_run else self
 
     def delete(
