@@ -214,7 +214,7 @@ def _against(spark: SparkSession, *, native: bool) -> tuple[str, str] | None:
 
 
 def _decoded(
-    spark: SparkSession, tasks: list[ReadTask], storage: Storage, schema: st.StructType, memory_limit: int | None
+    spark: SparkSession, tasks: list[ReadTask], storage: Storage, schema: st.StructType, memory_limit: int | None = None
 ) -> DataFrame:
     """Read tasks in Rust, one per Spark task."""
     if not tasks:
