@@ -7,6 +7,8 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 # Not for cargo, which would look for make's job server where a recipe has none.
 unexport MAKEFLAGS MFLAGS
+# Modules are compiled once: tests start thousands of processes, and each would compile pandas and SQLAlchemy again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Compiled dependencies are kept outside the clone and shared by all clones.
 export CARGO_TARGET_DIR ?= $(or $(ICEFIELD_TARGET),$(HOME)/.cache/icefield/target)

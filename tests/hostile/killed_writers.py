@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd  # noqa: F401 - forks would import it, each by itself
 import pyarrow as pa
 import sqlalchemy
 from every_change import KINDS, catalog_of, local, pointer, prepare, sizes, state
@@ -120,6 +121,7 @@ def restore(folder: Path, ready: Path, old: dict[str, int]) -> None:
 
 def main() -> None:
     """Go on with later steps until a change lives, or succeeds."""
+    SqlCatalog("c", uri="sqlite://").close()
     root, kind, fault, apart = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
     folder, ready = root / "table", root / "ready"
     folder.mkdir()

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 import icefield as ice
 from icefield.catalog import Catalog
+from icefield.catalog.sql import SqlCatalog
 
 ROWS = pa.table({"id": pa.array([1, 2, 3, 4]), "place": ["a", "b", "c", "a"]})
 
@@ -75,6 +76,8 @@ def in_a_fork(work: Callable[[], str]) -> str:
 def main() -> None:
     """Go on with later steps until a way meets none of them."""
     folder, met = Path(sys.argv[1]), {}
+    # What forks would import, each by itself.
+    SqlCatalog("c", uri="sqlite://").close()
     in_a_fork(lambda: str(create(opened(folder))))
     for way in WAYS:
         met[way] = []
