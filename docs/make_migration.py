@@ -55,8 +55,6 @@ compares both. Beyond them:
 - DataFusion takes the rows of a scan: `context.from_arrow(table.scan().to_arrow_batch_reader())`.
 - `py-io-impl` is ignored, as files are reached by icefield's own storage, and `write.py-location-provider.impl` is
   refused: `write.data.path` and `write.object-storage.*` say where files lie.
-
-Former forms of icefield are accepted for one more release, with a `DeprecationWarning` that names the present one.
 """
 
 

@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import TypeVar, cast
 
 from icefield._core import IDEMPOTENCY_KEY, PartitionSpec, SortOrder
 from icefield.errors import ArgumentTypeError, InvalidArgumentError
 
 __all__ = [
     "field_texts",
+    "other_names",
     "property_names",
     "property_texts",
     "property_updates",
     "summary_entries",
 ]
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def other_names(**names: str) -> Callable[[F], F]:
+    """Refuse names that other calls have for a parameter, and name the right one: ``other_names(on="join_cols=")``."""
+
+    def of(function: F) -> F:
+        @wraps(function)
+        def called(*args: object, **kwargs: object) -> object:
+            for name, right in names.items():
+                if name in kwargs:
+                    msg = f"{function.__name__}() has no argument {name!r}: use {right}"
+                    raise ArgumentTypeError(msg)
+            return function(*args, **kwargs)
+
+        return cast("F", called)
+
+    return of
 
 
 def property_texts(properties: Mapping[str, object] | None) -> dict[str, str]:

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 from icefield._core import Scan
-from icefield._former import former_names
 from icefield.errors import InvalidArgumentError
 from icefield.scan import TableScan
 
@@ -118,17 +117,14 @@ class IncrementalScan(TableScan):
             raise InvalidArgumentError(f"the table has no tag {snapshot!r}")
         return found.snapshot_id
 
-    @former_names(snapshot_id="from_snapshot_id")
     def from_snapshot_id_exclusive(self, from_snapshot_id: int | str) -> Self:
         """Start after a snapshot, which may have expired since. A str is the name of a tag."""
         return self._beginning(Start(from_snapshot_id))
 
-    @former_names(snapshot_id="from_snapshot_id")
     def from_snapshot_id_inclusive(self, from_snapshot_id: int | str) -> Self:
         """Start with a snapshot. A str is the name of a tag."""
         return self._beginning(Start(from_snapshot_id, inclusive=True))
 
-    @former_names(snapshot_id="to_snapshot_id")
     def to_snapshot_id_inclusive(self, to_snapshot_id: int | str) -> Self:
         """End with a snapshot. A str is the name of a tag."""
         return replace(self, to_snapshot=to_snapshot_id)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 from icefield._core import EngineRead, Plan, Scan, TableState, filter_expression, nearest_name
 from icefield._dataset import dataset_of
-from icefield._former import former_names
 from icefield._html import html_of
 from icefield._old_schemas import of_its_time
 from icefield._optional import require
@@ -102,7 +101,6 @@ class TableScan(ABC):
 
     # What is read
 
-    @former_names(row_filter="expr")
     def filter(self, expr: RowFilter) -> Self:
         """Also apply this filter, as text or as an expression."""
         # Each is parsed separately, so that no text can change the other.

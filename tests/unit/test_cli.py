@@ -156,7 +156,7 @@ def test_metadata_tables(uri):
     assert found[0]["readable_metrics"]["id"]["null_value_count"] == 0
     assert len(json.loads(run(uri, "table", "inspect", "a.b.t", "files", "-n", "3", "--json"))) == 3
     assert json.loads(run(uri, "table", "inspect", "a.b.t", "files", "-n", "0", "--json")) == []
-    at = run(uri, "--json", "table", "inspect", "a.b.t", "manifests", "--snapshot", str(snapshots[0]))
+    at = run(uri, "--json", "table", "inspect", "a.b.t", "manifests", "--snapshot-id", str(snapshots[0]))
     assert [row["added_snapshot_id"] for row in json.loads(at)] == snapshots[:1]
     some = run(uri, "table", "inspect", "a.b.t", "snapshots", "-c", "operation", "-c", "snapshot_id", "--json")
     assert json.loads(some) == [{"snapshot_id": one, "operation": "append"} for one in snapshots]
@@ -186,8 +186,8 @@ def test_metadata_tables(uri):
         ["table", "head", "a.b.t", "-n", "-1"],
         ["table", "inspect", "a.b.none", "files"],
         ["table", "inspect", "a.b.t", "none"],
-        ["table", "inspect", "a.b.t", "files", "--snapshot", "1"],
-        ["table", "inspect", "a.b.t", "history", "--snapshot", "1"],
+        ["table", "inspect", "a.b.t", "files", "--snapshot-id", "1"],
+        ["table", "inspect", "a.b.t", "history", "--snapshot-id", "1"],
         ["table", "inspect", "a.b.t", "files", "-c", "none"],
         ["catalog", "list", "none"],
         ["-p", "novalue", "catalog", "list"],

@@ -92,6 +92,9 @@ def test_human_strings():
     assert identity.to_human_string("timestamptz", INSTANT) == "2017-11-16T22:31:08+00:00"
     assert identity.to_human_string("binary", b"\0\1") == "AAE="
     assert bucket(4).to_human_string("string", None) == "null"
+    with pytest.warns(DeprecationWarning, match="pass the type first") as warned:
+        assert month.to_human_string(574, "date") == "2017-11"
+    assert [warning.filename for warning in warned] == [__file__]
 
 
 def test_unknown_transforms_are_kept_and_refused():

@@ -7,8 +7,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from icefield._arguments import other_names
 from icefield._core import TableState
-from icefield._former import other_names
 from icefield._identifiers import IdentifierLike
 from icefield._secrets import revealed
 from icefield.catalog.base import Catalog, CommitTableResponse

@@ -82,21 +82,15 @@ def at_snapshot(function: Callable[..., None]) -> Callable[..., None]:
     @click.option("--snapshot-id", type=int, help="The snapshot of this id.")
     @click.option("--ref", shell_complete=complete_refs, help="The snapshot of this branch or tag.")
     @click.option("--as-of", type=_Time(), help="The snapshot of this time: ISO 8601 (UTC without an offset) or ms.")
-    @click.option("--snapshot", "old_snapshot_id", type=int, hidden=True)
     @functools.wraps(function)
     def with_moment(
         *arguments: object,
         snapshot_id: int | None,
         ref: str | None,
         as_of: datetime | int | None,
-        old_snapshot_id: int | None,
         **others: object,
     ) -> None:
-        given: Mapping[str, object] = {
-            "snapshot_id": old_snapshot_id if snapshot_id is None else snapshot_id,
-            "ref": ref,
-            "as_of": as_of,
-        }
+        given: Mapping[str, object] = {"snapshot_id": snapshot_id, "ref": ref, "as_of": as_of}
         moment = {name: value for name, value in given.items() if value is not None}
         if len(moment) > 1:
             raise click.UsageError("pass only one of --snapshot-id, --ref and --as-of")

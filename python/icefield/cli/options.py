@@ -91,18 +91,16 @@ _ELSEWHERE: Mapping[str | None, Mapping[str, str]] = {
 
 
 def limited(what: str, default: int | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add ``--limit``; ``--rows``, as it was called before, still works."""
+    """Add ``--limit``."""
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         count = click.IntRange(min=0)
         shown = f"Print at most this many {what}." + ("" if default is None else f"  [default: {default}]")
 
         @click.option("--limit", "-n", type=count, help=shown)
-        @click.option("--rows", "old_limit", type=count, hidden=True)
         @functools.wraps(function)
-        def with_limit(*arguments: object, limit: int | None, old_limit: int | None, **others: object) -> None:
-            given = old_limit if limit is None else limit
-            function(*arguments, limit=default if given is None else given, **others)
+        def with_limit(*arguments: object, limit: int | None, **others: object) -> None:
+            function(*arguments, limit=default if limit is None else limit, **others)
 
         return with_limit
 

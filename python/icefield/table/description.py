@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from icefield._core import Storage, TableState
-from icefield._former import CalledNumber
 from icefield._html import html_of
 from icefield._layout import columns_of, contents_of, partition_texts, sort_texts, time_of
 from icefield._printable import printable
@@ -137,7 +136,7 @@ class DescribesTable(ABC):
     @property
     def last_sequence_number(self) -> int:
         """The highest sequence number of any snapshot; 0 in version 1."""
-        return CalledNumber(self._now.metadata.last_sequence_number)
+        return self._now.metadata.last_sequence_number
 
     def last_partition_id(self) -> int:
         """Return the highest id that a partition field has had; 999 if there was none."""

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, overload
 
-from icefield._arguments import summary_entries
+from icefield._arguments import other_names, summary_entries
 from icefield._core import AlwaysTrue
 from icefield._core import RowChanges as CoreRowChanges
 from icefield._core import Transaction as CoreTransaction
-from icefield._former import former_names, other_names
 from icefield._frames import rows_of
 from icefield._progress import changing
 from icefield.errors import InvalidArgumentError
@@ -81,7 +80,6 @@ class ChangesRows(ChangesData):
         dry_run: Literal[True],
         progress: bool = False,
     ) -> RowsChanged: ...
-    @former_names(data="df")
     def append(
         self,
         df: Rows,

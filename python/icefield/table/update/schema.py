@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from icefield._core import Schema, SchemaChange
-from icefield._former import former_names
 from icefield._frames import schema_of
 from icefield.errors import InvalidArgumentError
 from icefield.table.update.change import MetadataChange, Staging, changed_lines
@@ -154,7 +153,6 @@ class UpdateSchema(MetadataChange):
         self._change.move_before(_joined(path), _joined(before_path))
         return self
 
-    @former_names(after_path="after_name")
     def move_after(self, path: str | Sequence[str], after_name: str | Sequence[str]) -> Self:
         """Move a column after another field of its struct."""
         self._change.move_after(_joined(path), _joined(after_name))
