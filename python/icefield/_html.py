@@ -6,7 +6,6 @@ No colours are set: the theme of the notebook, light or dark, chooses them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 
 from icefield._printable import printable
 
@@ -18,6 +17,8 @@ _LEFT = ' style="text-align:left"'
 
 def html_text(text: object) -> str:
     """Return text that is safe in HTML, also within the quotes of an attribute."""
+    from html import escape
+
     return escape(printable(str(text)), quote=True)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from shutil import get_terminal_size
 from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -32,6 +31,12 @@ def is_shown() -> bool:
 def _in_notebook() -> bool:
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def _width() -> int:
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
 
 
 class _Line:
@@ -66,7 +71,7 @@ class _Line:
         text = (
             f"[{'#' * filled:<{_WIDTH}}] {done:,} of {files:,} files, {self._rows:,} rows, "
             f"{size_of(self._bytes)}, {monotonic() - self._began:.1f} s"
-        )[: get_terminal_size().columns - 1]
+        )[: _width() - 1]
         sys.stderr.write(f"\r{text:<{self._length}}")
         sys.stderr.flush()
         self._length = len(text)
@@ -125,7 +130,7 @@ class _Change:
         text = (
             f"{size_of(counted.read)} read, {counted.files:,} files and {size_of(counted.written)} written, "
             f"{monotonic() - self._began:.1f} s"
-        )[: get_terminal_size().columns - 1]
+        )[: _width() - 1]
         sys.stderr.write(f"\r{text:<{self._length}}")
         sys.stderr.flush()
         self._length = len(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, TypedDict
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypedDict
 
 from icefield._core import Scan
 from icefield.errors import InvalidArgumentError
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["IncrementalAppendScan", "IncrementalChangelogScan", "IncrementalScan", "Start"]
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """Where an incremental scan starts: with a snapshot, by id or by the name of a tag, or after it."""
 
     snapshot: int | str
@@ -145,7 +144,6 @@ class IncrementalScan(TableScan):
         return replace(self, branch=name)
 
 
-@dataclass(frozen=True, repr=False)
 class IncrementalAppendScan(IncrementalScan):
     """The rows of the files that snapshots with the operation ``append`` added; other snapshots are skipped."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, NoReturn
 
 from icefield._core import Inspect, filter_expression
@@ -50,6 +49,8 @@ class InspectTable:
         return InspectTable, (self._state, self._branch)
 
     def __getattr__(self, name: str) -> NoReturn:
+        from difflib import get_close_matches
+
         near = get_close_matches(name, self.names, 1)
         hint = f"; did you mean {near[0]!r}?" if near and not name.startswith("_") else ""
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)

@@ -55,8 +55,7 @@ class StreamOffset(NamedTuple):
         return cls(snapshot_id, position)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
+class _Options(NamedTuple):
     """How a table is streamed."""
 
     from_timestamp: int | None = None

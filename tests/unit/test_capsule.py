@@ -5,6 +5,7 @@ import gc
 import subprocess
 import sys
 import weakref
+from pathlib import Path
 
 import duckdb
 import pandas as pd
@@ -12,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import icefield as ice
 from icefield._core import ArrowArray, ArrowSchema, ArrowStream, ArrowTable
 
 TABLE = pa.table(
@@ -203,9 +205,17 @@ def test_buffers_are_shared_and_released():
 
 
 def test_import_is_light():
-    heavy = ("pyarrow", "pyspark", "sqlalchemy", "pandas", "polars", "yaml")
-    code = f"import sys, icefield; print([name for name in {heavy} if name in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    heavy = ["pyarrow", "pyspark", "sqlalchemy", "pandas", "polars", "yaml", "rich", "click"]
+    # Of the standard library, what few calls need and takes long to import.
+    heavy += ["asyncio", "concurrent.futures", "decimal", "difflib", "email", "html", "importlib.metadata", "pathlib"]
+    heavy += ["shutil", "socket", "subprocess", "tempfile", "urllib.parse", "uuid", "zipfile"]
+    # `site` and what is installed beside us may import some of them: -S and -I leave those out.
+    folder = str(Path(ice.__file__).parents[1])
+    code = (
+        f"import sys; sys.path.insert(0, {folder!r}); before = set(sys.modules)\nimport icefield\n"
+        f"print([name for name in {heavy} if name in set(sys.modules) - before])"
+    )
+    out = subprocess.run([sys.executable, "-ISc", code], check=True, capture_output=True, text=True)
     assert out.stdout.strip() == "[]"
 
 

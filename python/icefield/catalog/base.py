@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -276,6 +275,8 @@ class Catalog(TableCatalog[Table, Transaction]):
 
     def default_location(self, namespace: Identifier, table: str) -> str:
         """Return the default location of a table: under its namespace's location or the warehouse."""
+        from uuid import uuid4
+
         # One folder per name: none contains that of another table.
         if odd := [part for part in (*namespace, table) if part in {".", ".."} or "/" in part or "\\" in part]:
             msg = f"{odd[0]!r} cannot be used as the name of a folder: pass a location"
@@ -289,7 +290,7 @@ class Catalog(TableCatalog[Table, Transaction]):
             folder = "/".join((absolute_location(warehouse, "the property 'warehouse' of the catalog"), *namespace))
         else:
             folder = absolute_location(folder, f"the property 'location' of the namespace {'.'.join(namespace)}")
-        suffix = f"-{uuid.uuid4()}" if self.properties.get("unique-table-location", "").lower() == "true" else ""
+        suffix = f"-{uuid4()}" if self.properties.get("unique-table-location", "").lower() == "true" else ""
         return f"{folder.rstrip('/')}/{table}{suffix}"
 
     def _check_absent(self, identifier: IdentifierLike) -> None:

@@ -22,7 +22,6 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from icefield._optional import require
@@ -30,6 +29,8 @@ from icefield._secrets import guarded
 from icefield.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from yaml import MappingNode, Node, SafeLoader
 
 __all__ = ["catalog_names", "catalog_properties", "default_catalog"]
@@ -148,6 +149,8 @@ def _loader() -> type[SafeLoader]:
 
 
 def _find_file() -> Path | None:
+    from pathlib import Path
+
     named = [Path(home) for name in ("ICEFIELD_HOME", "PYICEBERG_HOME") if (home := os.environ.get(name))]
     for folder in (*named, *_own_folders()):
         for name in _FILES:
@@ -158,6 +161,8 @@ def _find_file() -> Path | None:
 
 def _own_folders() -> Iterator[Path]:
     """Yield the home of the user and the working directory, as far as there are such."""
+    from pathlib import Path
+
     # A user whose number the system does not know has no home, as in containers; a working directory may be deleted.
     for folder in (Path.home, Path.cwd):
         with suppress(RuntimeError, FileNotFoundError):

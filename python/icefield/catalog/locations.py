@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from icefield._locations import has_scheme
 from icefield.errors import InvalidArgumentError
@@ -25,5 +24,7 @@ def absolute_location(location: str, what: str) -> str:
         raise InvalidArgumentError(msg)
     if has_scheme(location):
         return location.rstrip("/")
+    from pathlib import Path
+
     path = Path(os.path.abspath(Path(location).expanduser()))  # noqa: PTH100  (resolve() would follow links)
     return "file://" + ("" if path.as_posix().startswith("/") else "/") + path.as_posix().rstrip("/")

@@ -7,10 +7,13 @@ A package provides a type by an entry point in the group ``icefield.catalogs``: 
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from icefield.catalog.base import Catalog
 from icefield.errors import InvalidArgumentError, NotInstalledError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["GROUP", "OWN_KINDS", "class_named", "class_of_kind", "kinds"]
 
@@ -71,6 +74,9 @@ def class_named(name: str) -> type[Catalog]:
 
 
 def _installed() -> dict[str, EntryPoint]:
+    # It takes longer to import than all else that `import icefield` imports.
+    from importlib.metadata import entry_points
+
     return {entry.name.lower(): entry for entry in entry_points(group=GROUP)}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from icefield._core import OrcFile, Storage
@@ -372,6 +371,8 @@ def read_schema(source: Source, **options: Any) -> pa.Schema:
 
 
 def _opened(source: Source) -> str | bytes:
+    from pathlib import Path
+
     if isinstance(source, bytes):
         return source
     if isinstance(source, str) and (not source or has_scheme(source)):  # "" is refused, and not the working directory

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 from icefield._core import OrcWriter, Storage, orc_merge
@@ -269,6 +268,8 @@ def merge_files(
 
 
 def _path(where: str | os.PathLike[str]) -> str:
+    from pathlib import Path
+
     if isinstance(where, str) and (not where or has_scheme(where)):  # "" is refused, and not the working directory
         return where
     return str(Path(where).absolute())

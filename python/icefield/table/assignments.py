@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from decimal import Decimal
 from functools import partial
-from numbers import Real
 from typing import TYPE_CHECKING
 
 from icefield._core import ArrowStream, column_in_text
@@ -104,6 +102,9 @@ def refuse_loss(value: object, wanted: pa.DataType, what: str) -> None:
         If a part of the value would be lost.
 
     """
+    from decimal import Decimal
+    from numbers import Real
+
     import pyarrow as pa
 
     zoned = isinstance(value, (dt.datetime, dt.time)) and value.tzinfo is not None

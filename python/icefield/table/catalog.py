@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from icefield._html import html_of
@@ -390,6 +389,8 @@ class TableCatalog(ABC, Generic[TableClass_co, TransactionClass_co]):
     def _meant(self, namespace: Identifier, table: str) -> str:
         if len(namespace) > 1 and namespace[0] == self.name:
             return f"; leave out the name of the catalog: {'.'.join((*namespace[1:], table))}"
+        from difflib import get_close_matches
+
         tables: list[Identifier] = []
         with suppress(IcefieldError):
             if not self.namespace_exists(namespace):

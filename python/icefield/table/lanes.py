@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from icefield.metadata import Snapshot, TableMetadata
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["Lanes", "Point", "lanes_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """A snapshot and its place."""
 
     snapshot: Snapshot
@@ -31,8 +29,7 @@ class Point:
     is_current: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Lanes:
+class Lanes(NamedTuple):
     """The newest snapshots, oldest first, on lines of history."""
 
     points: list[Point]

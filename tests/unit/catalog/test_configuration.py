@@ -211,7 +211,7 @@ def test_folders_that_are_not_there_have_no_file(home, monkeypatch):
         msg = "Could not determine home directory."
         raise RuntimeError(msg)
 
-    monkeypatch.setattr("icefield.catalog.configuration.Path.home", nobody)
+    monkeypatch.setattr("pathlib.Path.home", nobody)
     with pytest.raises(NoSuchCatalogError):
         load_catalog("local")
     monkeypatch.setenv("ICEFIELD_HOME", str(home))
