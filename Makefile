@@ -70,7 +70,7 @@ help:
 	@echo "make test-miri        tests of unsafe code under Miri (nightly with the components miri and rust-src)"
 	@echo "make test-address     tests of the Rust crates under the address sanitizer (nightly)"
 	@echo "make fuzz             every fuzz target for FUZZ_SECONDS=60 (FUZZ_SEED=number for another seed)"
-	@echo "make public-api       write crates/*/tests/public_api.txt from the sources"
+	@echo "make public-api       write crates/*/tests/public_api.txt and tests/unit/public_api.txt from the sources"
 	@echo "make format           rustfmt and ruff, in place"
 	@echo "make clean            remove the environments and what was compiled here"
 	@echo
@@ -177,6 +177,8 @@ test-golden: need-rust $(STAMPS)/extension $(STAMPS)/java
 
 public-api: | need-rust
 	@cargo run --quiet --manifest-path .ci/public-api/Cargo.toml -- --write
+	@if [ -x $(BIN)/python ]; then PYTHONPATH=python $(BIN)/python .ci/public_names.py; \
+	else echo "    tests/unit/public_api.txt is left as it is: make test compiles what it is written from"; fi
 
 # Every version gets its turn, whatever became of the others.
 test-spark-all: need-rust $(STAMPS)/extension $(STAMPS)/java

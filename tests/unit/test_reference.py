@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import pkgutil
 import re
+import runpy
 from pathlib import Path
 from types import ModuleType
 from typing import is_typeddict
@@ -101,3 +102,12 @@ def test_every_entry_has_a_text() -> None:
             if described and not inspect.getdoc(getattr(value, name, member)):
                 missing.append(f"{path}.{name}")
     assert missing == []
+
+
+def test_the_public_names_are_those_that_are_listed() -> None:
+    """A change of them is seen in a review: ``make public-api`` writes the list."""
+    script = runpy.run_path(str(ROOT / ".ci" / "public_names.py"))
+    listed = (ROOT / "tests" / "unit" / "public_api.txt").read_text().splitlines()
+    assert script["outline"]().splitlines() == listed
+    assert {"icefield.table", "  load_catalog(name=None, **properties)"} <= set(listed)
+    assert [line for line in listed if re.search(r" at 0x|<|\(self", line)] == []

@@ -1,0 +1,110 @@
+"""Write the public names of the package, with the parameters of what can be called, into tests/unit/public_api.txt.
+
+`make public-api` runs it, and a test compares the file with the package. Annotations are left out: how they print
+depends on the version of Python, and users' code is type-checked in `tests/typing`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import runpy
+from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import Path
+from types import SimpleNamespace
+from typing import is_typeddict
+
+ROOT = Path(__file__).parents[1]
+LISTED = ROOT / "tests" / "unit" / "public_api.txt"
+
+
+def outline() -> str:
+    """Return the text of the file."""
+    reference = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "reference.py")))
+    lines: list[str] = []
+    homes = {id(entry.value): entry.path for entry in reference.entries() if callable(entry.value)}
+    documented = {entry.value for entry in reference.entries() if inspect.isclass(entry.value)}
+    module = None
+    for entry in sorted(reference.names(), key=lambda entry: (entry.module, entry.name)):
+        if entry.module != module:
+            module = entry.module
+            lines += ["", module]
+        home = homes.get(id(entry.value), entry.path)
+        if home != entry.path:
+            lines.append(f"  {entry.name} = {home}")
+        elif inspect.isclass(entry.value):
+            lines += _class(entry.name, entry.value, reference.members(entry.value), documented)
+        else:
+            lines.append(f"  {entry.name}" + (_parameters(entry.value) if inspect.isroutine(entry.value) else ""))
+    return "\n".join(lines[1:]) + "\n"
+
+
+def _class(name: str, value: type, members: list[str], documented: set[type]) -> Iterator[str]:
+    bases = [base.__name__ for base in value.__bases__ if base is not object and not base.__name__.startswith("_")]
+    yield f"  class {name}" + (f"({', '.join(bases)})" if bases else "")
+    if _is_made(value):
+        yield f"    {_parameters(value)}"
+    names = set(members)
+    if issubclass(value, Enum):
+        # Whether they are in the dictionary of the class depends on the version of Python.
+        names |= set(value.__members__)
+    elif dataclasses.is_dataclass(value):
+        names |= {field.name for field in dataclasses.fields(value)}
+    elif is_typeddict(value):
+        names |= value.__required_keys__ | value.__optional_keys__
+    above = [base for base in value.__mro__[1:] if base in documented]
+    for member in sorted(name for name in names if not name.startswith("_")):
+        found = inspect.getattr_static(value, member, None)
+        if found is not None and any(found is inspect.getattr_static(base, member, None) for base in above):
+            continue
+        is_called = inspect.isroutine(found) or isinstance(found, (classmethod, staticmethod))
+        yield f"    {member}" + (_parameters(getattr(value, member)) if is_called else "")
+
+
+def _is_made(value: type) -> bool:
+    """Return whether the class has a constructor of its own, or of its base, that users call."""
+    if issubclass(value, (Enum, BaseException)) or getattr(value, "_is_protocol", False):
+        return False
+    made = [getattr(value, "__init__"), getattr(value, "__new__")]  # noqa: B009
+    ours = any(inspect.isfunction(function) and function.__module__ != "typing" for function in made)
+    return ours or getattr(value, "__text_signature__", None) is not None
+
+
+def _parameters(value: Callable[..., object]) -> str:
+    """Return the names of parameters, as they may be passed, and their defaults."""
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return "(...)"
+    parameters = [
+        parameter.replace(annotation=inspect.Parameter.empty, default=_default(parameter.default))
+        for parameter in signature.parameters.values()
+        if parameter.name not in {"self", "$self"}
+    ]
+    return str(inspect.Signature(parameters))
+
+
+class _Shown:
+    """A default that prints as the same text in all versions of Python."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _default(value: object) -> object:
+    if value is inspect.Parameter.empty:
+        return value
+    if isinstance(value, Enum):
+        return _Shown(f"{type(value).__name__}.{value.name}")
+    if isinstance(value, type):
+        return _Shown(value.__name__)
+    is_plain = value is None or isinstance(value, (bool, int, float, str, bytes)) or value in ((), [], {})
+    return value if is_plain else _Shown("...")
+
+
+if __name__ == "__main__":
+    LISTED.write_text(outline(), encoding="utf-8")
