@@ -15,51 +15,51 @@ HEAD = """# Coming from PyIceberg
 
 Made from the code by `make docs`; do not edit it by hand.
 
-Replace `pyiceberg` by `icefield` in imports. Modules, classes, methods, parameters and defaults are those of PyIceberg
-where it has the name: {same} of {all} public names of PyIceberg {version} are used here as they are there, and a test
-compares both. Beyond them:
+Replace `pyiceberg` by `icefield` in imports. Modules, classes, methods, parameters and defaults follow PyIceberg
+wherever it has the name: {same} of {all} public names of PyIceberg {version} are used here as they are there, and a
+test compares them. Also:
 
 - Types, transforms, partitioning and filters can be written as text everywhere: `"decimal(9, 2)"`, `"bucket(16, id)"`,
-  `"id > 5"`. Every type, transform and expression is an instance of the class of its kind all the same.
-- `plan_files()` is a sequence of `FileScanTask`, made when they are asked for, and has the files as columns
-  (`to_arrow()`). Metrics of files are read with `plan_files(metrics=True)`.
+  `"id > 5"`. Every type, transform and expression is still an instance of its class.
+- `plan_files()` is a sequence of `FileScanTask` objects, created on access, and returns the files as columns with
+  `to_arrow()`. Read file metrics with `plan_files(metrics=True)`.
 - Enums equal their text: `field.direction == "asc"` and `field.direction == SortDirection.ASC`.
-- Methods that change a table return it, or what they did.
+- Methods that change a table return the table or a result.
 - Times without a time zone are refused: `datetime.now(timezone.utc)`, not `datetime.now()`.
-- Expressions are neither true nor false: instead of `expr or AlwaysTrue()`, write
+- Expressions have no truth value: instead of `expr or AlwaysTrue()`, write
   `AlwaysTrue() if expr is None else expr`.
-- `scan.use_ref(name).snapshot_id` is `None`, as a branch is read with the current schema and a snapshot with its own:
-  `scan.snapshot().snapshot_id` is the id.
-- `branch=None` is refused: rows are staged by `snapshot_properties={{"wap.id": ...}}` in a table with
-  `write.wap.enabled=true`, files by `update_snapshot(stage_only=True)`.
-- Manifests are written by `Table.new_manifest_writer`, and manifest lists by commits alone.
-- Deletes, overwrites and upserts make one snapshot each, where PyIceberg makes up to three, and are made again after
-  concurrent appends where they may be, instead of failing.
+- `scan.use_ref(name).snapshot_id` is `None`, because a branch is read with the current schema and a snapshot with its
+  own; `scan.snapshot().snapshot_id` is the id.
+- `branch=None` is refused: stage rows with `snapshot_properties={{"wap.id": ...}}` in a table with
+  `write.wap.enabled=true`, and files with `update_snapshot(stage_only=True)`.
+- `Table.new_manifest_writer` writes manifests; only commits write manifest lists.
+- Deletes, overwrites and upserts make one snapshot each, where PyIceberg makes up to three. After concurrent appends
+  they are retried if possible, instead of failing.
 - `dynamic_partition_overwrite` works with every transform. Files of older partition specs are refused, unless
-  `on_old_specs="rewrite"` takes the rows out of them, as PyIceberg does.
-- `add_files` gives the table a name mapping only where files have no field ids.
-- Rows are read as `string`, `binary` and `list`, not as their large forms, with field ids in the metadata of columns.
-- `pyarrow_to_schema(schema, name_mapping)`: `Schema.from_arrow` takes the ids that columns have and gives new ones to
-  the others; files without ids are read by the mapping of the table.
+  `on_old_specs="rewrite"` removes the rows from them, as PyIceberg does.
+- `add_files` gives the table a name mapping only if files lack field ids.
+- Rows are read as `string`, `binary` and `list`, not as their large forms, with field ids in the column metadata.
+- `pyarrow_to_schema(schema, name_mapping)`: `Schema.from_arrow` uses the columns' ids and assigns new ones to
+  the others; files without ids are read by the table's name mapping.
 - `scan.row_filter` of a scan without a filter is `None`, not `AlwaysTrue()`.
-- `io.pyarrow.expression_to_pyarrow` is `icefield.expressions.arrow.to_pyarrow(row_filter, schema)`, and takes text and
-  expressions that are not bound too. It is also what to use instead of `rewrite_to_dnf` and
-  `expression_to_plain_format`, where a library takes expressions of PyArrow.
-- `transform.pyarrow_transform(type)` returns one `Array`, of a `ChunkedArray` too.
+- `io.pyarrow.expression_to_pyarrow` is `icefield.expressions.arrow.to_pyarrow(row_filter, schema)`, which also takes
+  text and unbound expressions. Use it instead of `rewrite_to_dnf` and `expression_to_plain_format` for libraries that
+  take pyarrow expressions.
+- `transform.pyarrow_transform(type)` returns one `Array`, also for a `ChunkedArray`.
 - `Schema.to_arrow()` always has field ids (`include_field_ids=False`): they are metadata, which
-  `pyarrow.Schema.equals` leaves out.
-- `conversions.partition_to_py`: `literal(text).to(type)` reads dates, times, decimals and uuids, `int(text)` whole
-  numbers. `Table.add_files` and `Catalog.migrate` read the paths of partitions themselves.
+  `pyarrow.Schema.equals` ignores.
+- `conversions.partition_to_py`: `literal(text).to(type)` reads dates, times, decimals and uuids, `int(text)` integers.
+  `Table.add_files` and `Catalog.migrate` read partition paths themselves.
 - Nanoseconds are refused in versions 1 and 2 (`downcast-ns-timestamp-to-us-on-write`): cast the column to
-  `pa.timestamp("us")` before, or make a table of version 3.
-- DataFusion takes the rows of a scan: `context.from_arrow(table.scan().to_arrow_batch_reader())`.
-- `py-io-impl` is ignored, as files are reached by icefield's own storage, and `write.py-location-provider.impl` is
-  refused: `write.data.path` and `write.object-storage.*` say where files lie.
+  `pa.timestamp("us")` first, or create a version 3 table.
+- DataFusion reads a scan: `context.from_arrow(table.scan().to_arrow_batch_reader())`.
+- `py-io-impl` is ignored, because icefield has its own storage. `write.py-location-provider.impl` is refused: use
+  `write.data.path` and `write.object-storage.*` to place files.
 """
 
 
 def reason(name: str) -> tuple[str, bool] | None:
-    """Return the pattern of a difference, and whether it is missing rather than other on purpose."""
+    """Return the pattern of a difference, and whether it is missing rather than intended."""
     # An exact name goes before patterns, and longer patterns before shorter ones.
     for patterns, missing in ((DELIBERATE, False), (MISSING, True)):
         if name in patterns:
@@ -86,7 +86,7 @@ def by_pattern() -> tuple[dict[str, list[str]], list[str]]:
 
 
 def _last(line: tuple[str, list[str]]) -> bool:
-    return line[0] == "inside of PyIceberg"
+    return line[0] == "internal to PyIceberg"
 
 
 def page() -> str:
@@ -97,7 +97,7 @@ def page() -> str:
     total = compared()
     same = total - sum(len(names) for names in found.values())
     parts = [HEAD.format(same=same, all=total, version=version("pyiceberg"))]
-    for title, patterns in (("Other on purpose", DELIBERATE), ("Not there yet", MISSING)):
+    for title, patterns in (("Intended differences", DELIBERATE), ("Not supported yet", MISSING)):
         parts += [f"## {title}", "", "| PyIceberg | here |", "| --- | --- |"]
         # One line for each reason, in the order of the first name that has it; what users hardly know comes last.
         by_reason: dict[str, list[str]] = {}
