@@ -4,19 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::Array;
 use icefield_format::Limits;
-use icefield_format::manifest::entries::{self, ReadOptions};
-use icefield_format::manifest::{Entries, FileContent, ManifestFile, Status};
+use icefield_format::manifest::{Entries, FileContent, ManifestFile};
 use icefield_format::metadata::retention::{ExpireSnapshots, Expiry};
-use icefield_format::metadata::{MetadataBuilder, MetadataCodec, MetadataUpdate, TableMetadata};
+use icefield_format::metadata::{MetadataBuilder, MetadataCodec, MetadataUpdate, Snapshot, TableMetadata};
 
-use super::parallel::{locked, side_by_side};
 use crate::clock::now_ms;
 use crate::commit::{Change, Committed};
 use crate::error::{Error, Result};
 use crate::limits::limits;
-use crate::snapshot::manifests::{of_snapshot, with_own_lists};
+use crate::snapshot::parallel::locked;
+use crate::snapshot::reachable::{self, NamedFile, Reachable};
 use crate::storage::{Folders, Leftover, Place, Places, Storage};
 use crate::table::Table;
 
@@ -179,10 +177,8 @@ impl Expire {
         let kept: HashSet<i64> = expiry.kept_snapshots.iter().copied().collect();
         let limits = limits()?;
         let found = Mutex::new((BTreeSet::new(), None));
-        let lists: Vec<_> =
-            with_own_lists(base).into_iter().filter(|snapshot| kept.contains(&snapshot.snapshot_id)).collect();
-        side_by_side(&self.storage, base.location(), &lists, |snapshot| {
-            let read = of_snapshot(&self.storage, base, snapshot, &limits);
+        let is_kept = |snapshot: &Snapshot| kept.contains(&snapshot.snapshot_id);
+        Reachable::of(&self.storage, base, &limits).manifests(is_kept, |_, read| {
             let (used, failed) = &mut *locked(&found);
             match read {
                 Ok(manifests) => used.extend(manifests.iter().map(|manifest| manifest.partition_spec_id)),
@@ -281,7 +277,7 @@ impl Search<'_> {
                 .into_iter()
                 .for_each(|list| add(Kind::List, list));
         }
-        statistics(self.before).iter().for_each(|path| add(Kind::Statistics, path));
+        reachable::statistics(self.before).for_each(|path| add(Kind::Statistics, path));
         gone.manifests.values().for_each(|manifest| add(Kind::Manifest, &manifest.manifest_path));
         if cleanup == Cleanup::All {
             self.add_content_files(&found, &gone.manifests, &kept);
@@ -289,11 +285,9 @@ impl Search<'_> {
         // What the table still names, whatever the expired snapshots take it for.
         let mut named: Vec<&str> = vec![self.committed.location.as_str()];
         named.extend(kept.values().map(|manifest| manifest.manifest_path.as_str()));
-        named.extend(self.after.snapshots().iter().filter_map(|snapshot| snapshot.manifest_list()));
-        let logs = self.before.metadata_log().iter().chain(self.after.metadata_log());
-        named.extend(logs.map(|entry| entry.metadata_file.as_str()));
-        let statistics = statistics(self.after);
-        named.extend(statistics.iter().map(String::as_str));
+        named.extend(reachable::manifest_lists(self.after));
+        named.extend(reachable::metadata_log(self.before).chain(reachable::metadata_log(self.after)));
+        named.extend(reachable::statistics(self.after));
         for path in named {
             locked(&found).remove(&self.places.place(path));
         }
@@ -306,56 +300,62 @@ impl Search<'_> {
 
     /// The manifests of the snapshots with these ids.
     fn manifests(&self, of: &TableMetadata, wanted: impl Fn(i64) -> bool) -> Listed {
-        let lists: Vec<_> = with_own_lists(of).into_iter().filter(|snapshot| wanted(snapshot.snapshot_id)).collect();
         let found = Mutex::new(Listed { manifests: ByPlace::new(), unread: HashSet::new() });
-        side_by_side(self.storage, of.location(), &lists, |snapshot| {
-            let read = of_snapshot(self.storage, of, snapshot, &self.limits);
-            let listed = &mut *locked(&found);
-            match read {
-                Ok(manifests) => {
-                    let placed = |manifest: ManifestFile| (self.places.place(&manifest.manifest_path), manifest);
-                    listed.manifests.extend(manifests.into_iter().map(placed));
+        Reachable::of(self.storage, of, &self.limits).manifests(
+            |one| wanted(one.snapshot_id),
+            |snapshot, read| {
+                let listed = &mut *locked(&found);
+                match read {
+                    Ok(manifests) => {
+                        let placed = |manifest: ManifestFile| (self.places.place(&manifest.manifest_path), manifest);
+                        listed.manifests.extend(manifests.into_iter().map(placed));
+                    }
+                    Err(error) => {
+                        listed.unread.insert(self.places.place(snapshot.manifest_list().unwrap_or_default()));
+                        self.failed(&error);
+                    }
                 }
-                Err(error) => {
-                    listed.unread.insert(self.places.place(snapshot.manifest_list().unwrap_or_default()));
-                    self.failed(&error);
-                }
-            }
-        });
+            },
+        );
         found.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Data and delete files that the manifests which go name, or that an expired snapshot removed.
     fn add_content_files(&self, found: &Found, gone: &ByPlace, kept: &ByPlace) {
         let is_expired = |id: Option<i64>| id.is_some_and(|id| self.before.snapshot(id).is_some()) && !self.is_kept(id);
-        let collect = |entries: &Entries, wanted: &dyn Fn(Status, Option<i64>) -> bool| {
-            each(entries, |path, content, status, id| {
-                if wanted(status, id) {
-                    let kind = if content == FileContent::Data { Kind::Data } else { Kind::Deletes };
-                    locked(found).entry(self.places.place(path)).or_insert((kind, path.to_owned()));
+        let collect = |entries: &Entries, wanted: &dyn Fn(NamedFile<'_>) -> bool| {
+            for file in reachable::files(entries) {
+                let file = file?;
+                if wanted(file) {
+                    let kind = if file.content == FileContent::Data { Kind::Data } else { Kind::Deletes };
+                    locked(found).entry(self.places.place(file.path)).or_insert((kind, file.path.to_owned()));
                 }
-            })
+            }
+            Ok(())
         };
         let gone: Vec<&ManifestFile> = gone.values().collect();
-        self.read(&gone, |entries| collect(entries, &|_, _| true));
+        self.read(&gone, |entries| collect(entries, &|_| true));
         // Manifests that are still used, and say what an expired snapshot removed.
         let with_removed = |manifest: &&ManifestFile| {
             manifest.deleted_files_count != Some(0) && is_expired(Some(manifest.added_snapshot_id))
         };
         let partly: Vec<&ManifestFile> = kept.values().filter(with_removed).collect();
-        self.read(&partly, |entries| collect(entries, &|status, id| status == Status::Deleted && is_expired(id)));
+        let was_removed = |file: NamedFile<'_>| !file.status.is_live() && is_expired(file.snapshot_id);
+        self.read(&partly, |entries| collect(entries, &was_removed));
     }
 
     /// Takes out what a kept snapshot has or has removed; whether all of it is known.
     fn remove_kept(&self, found: &Found, kept: &ByPlace) -> bool {
         let kept: Vec<&ManifestFile> = kept.values().collect();
         self.read(&kept, |entries| {
-            each(entries, |path, _, status, id| {
-                if status.is_live() || self.is_kept(id) {
-                    let place = self.places.place(path);
+            for file in reachable::files(entries) {
+                let file = file?;
+                if file.status.is_live() || self.is_kept(file.snapshot_id) {
+                    let place = self.places.place(file.path);
                     locked(found).remove(&place);
                 }
-            })
+            }
+            Ok(())
         })
     }
 
@@ -366,15 +366,8 @@ impl Search<'_> {
     /// Reads manifests; whether all of them could be read.
     fn read(&self, manifests: &[&ManifestFile], work: impl Fn(&Entries) -> Result<()> + Sync) -> bool {
         let failed = Mutex::new(false);
-        side_by_side(self.storage, self.before.location(), manifests, |manifest| {
-            let path = &manifest.manifest_path;
-            let read = || {
-                let bytes = self.storage.read_at_most(path, self.limits.avro_bytes)?;
-                let options = ReadOptions { inherit: Some(manifest), ..ReadOptions::default() };
-                let read = entries::read(&bytes, &options, &self.limits);
-                work(&read.map_err(|error| Error::from(error.in_file(path)))?)
-            };
-            if let Err(error) = read() {
+        Reachable::of(self.storage, self.before, &self.limits).entries(manifests, |entries| {
+            if let Err(error) = entries.and_then(|entries| work(&entries)) {
                 *locked(&failed) = true;
                 self.failed(&error);
             }
@@ -385,15 +378,6 @@ impl Search<'_> {
     fn failed(&self, error: &Error) {
         locked(&self.leftover).add(error);
     }
-}
-
-/// Calls `work` with path, content, status and snapshot of each entry.
-fn each(entries: &Entries, mut work: impl FnMut(&str, FileContent, Status, Option<i64>)) -> Result<()> {
-    for row in 0..entries.len() {
-        let id = entries.snapshot_id.is_valid(row).then(|| entries.snapshot_id.value(row));
-        work(entries.file_path.value(row), entries.content_of(row)?, entries.status_of(row)?, id);
-    }
-    Ok(())
 }
 
 fn sorted(found: Found) -> ExpiredFiles {
@@ -411,9 +395,4 @@ fn sorted(found: Found) -> ExpiredFiles {
     let ExpiredFiles { data_files, delete_files, manifests, manifest_lists, statistics } = &mut files;
     [data_files, delete_files, manifests, manifest_lists, statistics].into_iter().for_each(|paths| paths.sort());
     files
-}
-
-fn statistics(metadata: &TableMetadata) -> BTreeSet<String> {
-    let of_columns = metadata.statistics().iter().map(|file| file.statistics_path.clone());
-    of_columns.chain(metadata.partition_statistics().iter().map(|file| file.statistics_path.clone())).collect()
 }

@@ -6,14 +6,13 @@ use std::sync::{Mutex, PoisonError};
 
 use icefield_format::Limits;
 use icefield_format::manifest::ManifestFile;
-use icefield_format::manifest::entries::{self, ReadOptions};
 use icefield_format::metadata::properties::GC_ENABLED;
-use icefield_format::metadata::{MetadataCodec, Snapshot, SnapshotManifests, TableMetadata};
+use icefield_format::metadata::{MetadataCodec, Snapshot, SnapshotManifests};
 
-use super::parallel::{locked, side_by_side};
 use crate::commit::Committed;
 use crate::error::Error;
-use crate::snapshot::manifests;
+use crate::snapshot::parallel::locked;
+use crate::snapshot::reachable::{self, Reachable};
 use crate::storage::{Folders, Leftover, Storage, Way};
 
 /// Files that are remembered; one that is met again later is deleted again, which is no error.
@@ -37,7 +36,7 @@ pub fn purge(storage: &Storage, table: &Committed, warehouse: Option<&str>, limi
     let purge = Purge {
         storage,
         limits,
-        metadata,
+        reachable: Reachable::of(storage, metadata, limits),
         folders: Folders::of(storage, metadata, warehouse),
         seen: Seen::default(),
         leftover: Mutex::default(),
@@ -45,18 +44,12 @@ pub fn purge(storage: &Storage, table: &Committed, warehouse: Option<&str>, limi
     purge.folders.refused().iter().for_each(|refused| purge.failed(refused));
     let manifests = purge.manifests();
     if GC_ENABLED.read(metadata.properties()) {
-        purge.side_by_side(&manifests, |(path, listed)| purge.files_of(path, listed.as_ref()));
+        purge.reachable.each(&manifests, |(path, listed)| purge.files_of(path, listed.as_ref()));
     }
     purge.delete(manifests.iter().map(|(path, _)| path.as_str()));
-    purge.delete(metadata.snapshots().iter().filter_map(|snapshot| match &snapshot.manifests {
-        SnapshotManifests::List(path) => Some(path.as_str()),
-        SnapshotManifests::Inline(_) => None,
-    }));
-    let statistics = metadata.statistics().iter().map(|file| file.statistics_path.as_str());
-    let of_partitions = metadata.partition_statistics().iter().map(|file| file.statistics_path.as_str());
-    purge.delete(statistics.chain(of_partitions));
-    let log = metadata.metadata_log().iter().map(|entry| entry.metadata_file.as_str());
-    purge.delete(log.filter(|file| MetadataCodec::from_file_name(file).is_some()));
+    purge.delete(reachable::manifest_lists(metadata));
+    purge.delete(reachable::statistics(metadata));
+    purge.delete(reachable::metadata_log(metadata).filter(|file| MetadataCodec::from_file_name(file).is_some()));
     purge.delete([table.location.as_str()]);
     purge.leftover.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
@@ -64,7 +57,7 @@ pub fn purge(storage: &Storage, table: &Committed, warehouse: Option<&str>, limi
 struct Purge<'a> {
     storage: &'a Storage,
     limits: &'a Limits,
-    metadata: &'a TableMetadata,
+    reachable: Reachable<'a>,
     folders: Folders,
     seen: Seen,
     leftover: Mutex<Leftover>,
@@ -74,48 +67,46 @@ impl Purge<'_> {
     /// The manifests of all snapshots, each once, and what a manifest list says of them.
     fn manifests(&self) -> Vec<(String, Option<ManifestFile>)> {
         let found = Mutex::new((HashSet::new(), Vec::new(), self.limits.held()));
-        self.side_by_side(&manifests::with_own_lists(self.metadata), |snapshot| {
-            let manifests = self.of_snapshot(snapshot);
+        // Whether there is room for more.
+        let add = |path: &str, listed: Option<ManifestFile>| {
             let (known, all, held) = &mut *locked(&found);
-            for (path, listed) in manifests {
-                if known.contains(&path) {
-                    continue;
-                }
-                if let Err(error) = held.keep(2 * path.len() + listed.as_ref().map_or(0, ManifestFile::memory)) {
-                    return self.failed(&error.in_file(&path).into());
-                }
-                known.insert(path.clone());
-                all.push((path, listed));
+            if known.contains(path) {
+                return true;
             }
+            if let Err(error) = held.keep(2 * path.len() + listed.as_ref().map_or(0, ManifestFile::memory)) {
+                self.failed(&error.in_file(path).into());
+                return false;
+            }
+            known.insert(path.to_owned());
+            all.push((path.to_owned(), listed));
+            true
+        };
+        for snapshot in self.reachable.metadata().snapshots() {
+            if let SnapshotManifests::Inline(paths) = &snapshot.manifests {
+                let _ = paths.iter().all(|path| add(path, None));
+            }
+        }
+        let has_list = |snapshot: &Snapshot| snapshot.manifest_list().is_some();
+        self.reachable.manifests(has_list, |_, read| match read {
+            Ok(listed) => {
+                let _ = listed.into_iter().all(|manifest| add(&manifest.manifest_path.clone(), Some(manifest)));
+            }
+            Err(error) => self.failed(&error),
         });
         found.into_inner().unwrap_or_else(PoisonError::into_inner).1
-    }
-
-    fn of_snapshot(&self, snapshot: &Snapshot) -> Vec<(String, Option<ManifestFile>)> {
-        if let SnapshotManifests::Inline(paths) = &snapshot.manifests {
-            return paths.iter().map(|path| (path.clone(), None)).collect();
-        }
-        match manifests::of_snapshot(self.storage, self.metadata, snapshot, self.limits) {
-            Ok(listed) => listed.into_iter().map(|listed| (listed.manifest_path.clone(), Some(listed))).collect(),
-            Err(error) => {
-                self.failed(&error);
-                Vec::new()
-            }
-        }
     }
 
     /// Deletes the data and delete files that a manifest names, those too that it says are deleted: a snapshot may have
     /// been expired without its files.
     fn files_of(&self, path: &str, listed: Option<&ManifestFile>) {
-        let bytes = match self.storage.read_at_most(path, self.limits.avro_bytes) {
+        let bytes = match self.reachable.bytes(path) {
             Ok(bytes) => bytes,
             Err(error) => return self.failed(&error),
         };
-        let read = |inherit| entries::read(&bytes, &ReadOptions { inherit, ..ReadOptions::default() }, self.limits);
-        let read = read(listed).or_else(|error| {
-            self.failed(&Error::from(error.in_file(path)));
+        let read = self.reachable.decode(path, &bytes, listed).or_else(|error| {
+            self.failed(&error);
             // One with fewer files than its list says still names those that it has.
-            read(None)
+            self.reachable.decode(path, &bytes, None)
         });
         if let Ok(entries) = read {
             self.delete(entries.file_path.iter().flatten());
@@ -142,10 +133,6 @@ impl Purge<'_> {
 
     fn failed(&self, error: &Error) {
         locked(&self.leftover).add(error);
-    }
-
-    fn side_by_side<T: Sync>(&self, all: &[T], work: impl Fn(&T) + Sync) {
-        side_by_side(self.storage, self.metadata.location(), all, work);
     }
 }
 

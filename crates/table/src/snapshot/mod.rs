@@ -1,4 +1,6 @@
-//! What a snapshot holds: its manifests, and the cache of those that were read.
+//! What a snapshot holds: its manifests, the cache of those that were read, and all files that snapshots reach.
 
 pub mod cache;
 pub mod manifests;
+pub(crate) mod parallel;
+pub(crate) mod reachable;

@@ -12,7 +12,7 @@ const REMOTE_READERS: usize = 16;
 
 /// Does something with each of some files below a location, several at once: more where that waits for the network. A thread
 /// of a pool works alone: the others have work of their own.
-pub(super) fn side_by_side<T: Sync>(storage: &Storage, location: &str, all: &[T], work: impl Fn(&T) + Sync) {
+pub(crate) fn side_by_side<T: Sync>(storage: &Storage, location: &str, all: &[T], work: impl Fn(&T) + Sync) {
     let readers = match storage.is_remote(location) {
         true => REMOTE_READERS,
         false if rayon::current_thread_index().is_some() => 1,
@@ -33,6 +33,6 @@ pub(super) fn side_by_side<T: Sync>(storage: &Storage, location: &str, all: &[T]
     });
 }
 
-pub(super) fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,0 +1,109 @@
+//! The files that the snapshots of a table reach: manifest lists, manifests, data and delete files, and beside them the
+//! statistics files and the metadata log.
+//!
+//! Whatever deletes files (expiry, purge) asks here, so that all of them know the same kinds of files.
+
+use arrow_array::Array;
+use bytes::Bytes;
+use icefield_format::Limits;
+use icefield_format::manifest::entries::{self, ReadOptions};
+use icefield_format::manifest::{Entries, FileContent, ManifestFile, Status};
+use icefield_format::metadata::{Snapshot, TableMetadata};
+
+use super::manifests::{of_snapshot, with_own_lists};
+use super::parallel::side_by_side;
+use crate::error::{Error, Result};
+use crate::storage::Storage;
+
+/// A table whose files are looked for. All reads happen side by side, and the caller decides what a failed one means.
+pub(crate) struct Reachable<'a> {
+    storage: &'a Storage,
+    metadata: &'a TableMetadata,
+    limits: &'a Limits,
+}
+
+/// What a manifest says about a data or delete file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NamedFile<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) content: FileContent,
+    pub(crate) status: Status,
+    /// The snapshot that added the file, or removed it.
+    pub(crate) snapshot_id: Option<i64>,
+}
+
+impl<'a> Reachable<'a> {
+    pub(crate) fn of(storage: &'a Storage, metadata: &'a TableMetadata, limits: &'a Limits) -> Self {
+        Self { storage, metadata, limits }
+    }
+
+    pub(crate) fn metadata(&self) -> &'a TableMetadata {
+        self.metadata
+    }
+
+    /// Calls `work` with the manifests of each snapshot that is wanted. Of snapshots that share a manifest list only the first
+    /// counts.
+    pub(crate) fn manifests(
+        &self,
+        wanted: impl Fn(&Snapshot) -> bool,
+        work: impl Fn(&Snapshot, Result<Vec<ManifestFile>>) + Sync,
+    ) {
+        let mut snapshots = with_own_lists(self.metadata);
+        snapshots.retain(|snapshot| wanted(snapshot));
+        self.each(&snapshots, |snapshot| {
+            work(snapshot, of_snapshot(self.storage, self.metadata, snapshot, self.limits));
+        });
+    }
+
+    /// Calls `work` with the entries of each manifest.
+    pub(crate) fn entries(&self, manifests: &[&ManifestFile], work: impl Fn(Result<Entries>) + Sync) {
+        self.each(manifests, |manifest| {
+            let path = &manifest.manifest_path;
+            work(self.bytes(path).and_then(|bytes| self.decode(path, &bytes, Some(manifest))));
+        });
+    }
+
+    /// The bytes of a manifest.
+    pub(crate) fn bytes(&self, path: &str) -> Result<Bytes> {
+        self.storage.read_at_most(path, self.limits.avro_bytes)
+    }
+
+    /// The entries of a manifest; without what its manifest list says, they inherit nothing and are not compared with it.
+    pub(crate) fn decode(&self, path: &str, bytes: &[u8], listed: Option<&ManifestFile>) -> Result<Entries> {
+        let options = ReadOptions { inherit: listed, ..ReadOptions::default() };
+        entries::read(bytes, &options, self.limits).map_err(|error| Error::from(error.in_file(path)))
+    }
+
+    /// Does something with each of some files of the table, several at once.
+    pub(crate) fn each<T: Sync>(&self, all: &[T], work: impl Fn(&T) + Sync) {
+        side_by_side(self.storage, self.metadata.location(), all, work);
+    }
+}
+
+/// The files that a manifest names, live and deleted ones.
+pub(crate) fn files(entries: &Entries) -> impl Iterator<Item = Result<NamedFile<'_>>> {
+    (0..entries.len()).map(|row| {
+        Ok(NamedFile {
+            path: entries.file_path.value(row),
+            content: entries.content_of(row)?,
+            status: entries.status_of(row)?,
+            snapshot_id: entries.snapshot_id.is_valid(row).then(|| entries.snapshot_id.value(row)),
+        })
+    })
+}
+
+/// The manifest lists of all snapshots.
+pub(crate) fn manifest_lists(metadata: &TableMetadata) -> impl Iterator<Item = &str> {
+    metadata.snapshots().iter().filter_map(|snapshot| snapshot.manifest_list())
+}
+
+/// The statistics files, of columns and of partitions.
+pub(crate) fn statistics(metadata: &TableMetadata) -> impl Iterator<Item = &str> {
+    let of_columns = metadata.statistics().iter().map(|file| file.statistics_path.as_str());
+    of_columns.chain(metadata.partition_statistics().iter().map(|file| file.statistics_path.as_str()))
+}
+
+/// The earlier metadata files that the metadata log names.
+pub(crate) fn metadata_log(metadata: &TableMetadata) -> impl Iterator<Item = &str> {
+    metadata.metadata_log().iter().map(|entry| entry.metadata_file.as_str())
+}
