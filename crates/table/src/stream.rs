@@ -1,11 +1,13 @@
-//! Batches of many tasks, in the order of the tasks, read by several threads in bounded memory.
+//! Streams the batches of many tasks in task order, read by several threads in bounded memory.
 //!
-//! Each task that is under way has a thread and a short queue; at most `threads()` are being read. A task that is large
-//! says so when it is opened, and several tasks take its place; one that is done lets others begin before it is taken, as long as
-//! no more wait than the queues of the threads hold. The threads belong to the stream and not to the processor pool: a consumer that stops half-way, or that itself uses
-//! the pool to write what it reads, must never find the pool full of readers that wait for it. A thread that is done with a
-//! task takes the next one: the memory of a thread begins with pages that the system must clear, which took a
-//! fifth to a third of the time of a scan of files of 1,000 rows when each had a thread of its own.
+//! Each running task has a thread and a short queue; at most `threads()` tasks run. When a large task is opened, it
+//! can be split into several tasks that replace it. A finished task frees its slot before it is consumed, so that the
+//! next one can start, as long as the finished tasks hold no more batches than the queues of the threads may.
+//!
+//! The threads belong to the stream and not to the processor pool: a consumer that pauses, or that uses the pool to
+//! write the rows it reads, must never find the pool full of readers that wait for it. A thread continues with the
+//! next task, because a new thread starts with memory that the system must zero: with one thread per task this took a
+//! fifth to a third of the scan time of files with 1,000 rows.
 
 mod budget;
 mod team;
@@ -24,15 +26,15 @@ use crate::error::{Error, Result};
 use crate::{interrupt, runtime};
 use team::Team;
 
-/// Batches that wait in the queue of a task.
+/// Batches buffered in the queue of a task.
 const WAITING: usize = 2;
 
-/// Tasks that are done and wait to be taken, for each thread.
+/// Finished tasks per thread that may wait to be consumed.
 const AHEAD: usize = 16;
-/// Bytes of what a task that is done and small has left in its queue, at the most.
+/// Maximum bytes left in the queue of a finished task that counts as small.
 const SMALL: usize = 256 << 10;
 
-/// Bytes of batches that are handed over together, about.
+/// Approximate bytes of batches sent together.
 const TOGETHER: usize = 4 << 20;
 
 /// The batches of one task.
@@ -41,18 +43,18 @@ pub type TaskBatches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 /// Opens one task, on the thread that will read it.
 pub type OpenTask = Box<dyn FnOnce() -> Result<TaskBatches> + Send>;
 
-/// What a task is once it is open.
+/// An opened task.
 pub enum Opened {
     /// Its batches.
     Batches(TaskBatches),
-    /// Tasks that take its place, in order.
+    /// The tasks that replace it, in order.
     Parts(Vec<OpenParts>),
-    /// Small tasks, in order, which one thread reads; their batches are handed over together.
+    /// Small tasks, in order, read by one thread; their batches are sent together.
     Together(Vec<OpenParts>),
 }
 
 impl Opened {
-    /// The batches, each changed.
+    /// Applies a change to each batch.
     pub fn map(self, change: BatchChange) -> Self {
         match self {
             Self::Batches(batches) => Self::Batches(Box::new(batches.map(move |batch| change(batch?)))),
@@ -61,7 +63,7 @@ impl Opened {
         }
     }
 
-    /// The batches, read by one thread.
+    /// The batches, read by the calling thread.
     pub fn into_batches(self) -> TaskBatches {
         match self {
             Self::Batches(batches) => batches,
@@ -81,29 +83,29 @@ fn changed(parts: Vec<OpenParts>, change: &BatchChange) -> Vec<OpenParts> {
     parts.into_iter().map(changed).collect()
 }
 
-/// What is done to every batch of a task.
+/// A change to each batch of a task.
 pub type BatchChange = Arc<dyn Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync>;
 
-/// Opens one task, on the thread that will read it unless others take its place.
+/// Opens one task on the thread that will read it, unless it is split.
 pub type OpenParts = Box<dyn FnOnce() -> Result<Opened> + Send>;
 
-/// What a thread sends.
+/// A message from a thread.
 enum Sent {
-    /// Batches and the bytes of them that the budget counts.
+    /// Batches, and their bytes in the memory budget.
     Batches(Vec<RecordBatch>, usize),
     Parts(Vec<OpenParts>),
 }
 
-/// What the thread of a task has made.
+/// Progress of a task's thread.
 #[derive(Debug, Default)]
 struct Made {
-    /// Batches, or what of them was handed over together.
+    /// Number of messages with batches.
     batches: AtomicUsize,
     bytes: AtomicUsize,
     is_done: AtomicBool,
 }
 
-/// A task that is not done.
+/// A task that is not consumed yet.
 enum Task {
     Waiting(OpenParts),
     UnderWay(UnderWay),
@@ -113,13 +115,13 @@ struct UnderWay {
     number: u64,
     queue: Receiver<Result<Sent>>,
     made: Arc<Made>,
-    /// What was taken from the queue to see whether the task is cut.
+    /// The first message, taken early to see whether the task is split.
     first: Option<Result<Sent>>,
     is_open: bool,
 }
 
 impl Made {
-    /// Of a task that is done, the batches that it has left in its queue, of which small ones do not count.
+    /// The batches left in the queue of a finished task, not counting small ones; `None` if the task is running.
     fn waiting(&self) -> Option<usize> {
         let is_done = self.is_done.load(Ordering::Acquire);
         let count = || match self.bytes.load(Ordering::Acquire) <= SMALL {
@@ -131,7 +133,7 @@ impl Made {
 }
 
 impl UnderWay {
-    /// The tasks that take the place of this one, if it is known by now that there are some.
+    /// The tasks that replace this one, if it is known to be split.
     fn parts(&mut self) -> Option<Vec<OpenParts>> {
         if self.is_open {
             return None;
@@ -154,10 +156,10 @@ impl UnderWay {
     }
 }
 
-/// A stream of batches of one schema.
+/// A stream of batches with one schema.
 pub struct BatchStream {
     schema: SchemaRef,
-    /// Those under way before those that wait, but for what is cut meanwhile.
+    /// Running tasks first, then waiting ones; split tasks are inserted in place.
     tasks: VecDeque<Task>,
     width: usize,
     team: Team,
@@ -165,31 +167,31 @@ pub struct BatchStream {
     failed: bool,
     recast: Option<Recast>,
     budget: Option<Arc<Budget>>,
-    /// Batches that were handed over together with the one that was taken.
+    /// The rest of the batches that were sent together with the last one.
     ready: VecDeque<RecordBatch>,
-    /// Rows of a batch, at the most, and what is left of one that had more.
+    /// Maximum rows per batch, and the rest of a batch that had more.
     batch_rows: Option<usize>,
     rest: Option<RecordBatch>,
-    /// Tasks that were started.
+    /// Number of started tasks.
     started: u64,
 }
 
 impl BatchStream {
-    /// Reads `tasks` in order; every batch has `schema`. `limit` ends the stream after so many rows.
+    /// Reads `tasks` in order; every batch has `schema`. `limit` ends the stream after this many rows.
     pub fn new(schema: SchemaRef, tasks: Vec<OpenTask>, limit: Option<usize>) -> Self {
         Self::of_parts(schema, tasks.into_iter().map(whole).collect(), limit)
     }
 
-    /// As [`BatchStream::new`], of tasks that may turn out to be several.
+    /// As [`BatchStream::new`], for tasks that may be split.
     pub fn of_parts(schema: SchemaRef, tasks: Vec<OpenParts>, limit: Option<usize>) -> Self {
-        // A limit is mostly small: reading ahead would be wasted.
+        // Limits are usually small, so reading ahead would be wasted.
         let width = if limit.is_some() { 1 } else { runtime::threads() };
         let mut stream = Self::of_width(schema, tasks, width);
         stream.rows_left = limit;
         stream
     }
 
-    /// Reads `tasks` in order, so many at a time.
+    /// Reads `tasks` in order with this many threads.
     pub fn with_threads(schema: SchemaRef, tasks: Vec<OpenTask>, threads: usize) -> Self {
         Self::of_width(schema, tasks.into_iter().map(whole).collect(), threads)
     }
@@ -211,21 +213,21 @@ impl BatchStream {
         }
     }
 
-    /// The same, so many tasks at a time.
+    /// The same, with this many running tasks.
     #[must_use]
     pub fn with_width(mut self, threads: usize) -> Self {
         self.width = threads.max(1);
         self
     }
 
-    /// The same, in batches of so many rows at the most.
+    /// The same, with at most this many rows per batch.
     #[must_use]
     pub fn with_batch_rows(mut self, rows: usize) -> Self {
         self.batch_rows = Some(rows.max(1));
         self
     }
 
-    /// The same, with so many bytes for the batches that wait: only the first task may hold more.
+    /// The same, with a memory budget for buffered batches; only the first task may exceed it.
     #[must_use]
     pub fn with_memory(mut self, bytes: usize) -> Self {
         self.budget = Some(Arc::new(Budget::new(bytes)));
@@ -237,7 +239,7 @@ impl BatchStream {
         &self.schema
     }
 
-    /// The same rows in the types of an engine that has no others: strings for uuids, microseconds for nanoseconds, …
+    /// The same rows in the types of an engine with fewer types: strings for uuids, microseconds for nanoseconds, …
     pub fn as_schema(mut self, target: SchemaRef) -> Result<Self> {
         let recast = Recast::new(&self.schema, target.clone())?;
         self.schema = target;
@@ -245,10 +247,10 @@ impl BatchStream {
         Ok(self)
     }
 
-    /// Starts tasks, in order, until enough are under way.
+    /// Starts tasks in order until enough are running.
     fn start_tasks(&mut self) -> Result<()> {
         let (mut place, mut running, mut waiting) = (0, 0, 0);
-        // A limit is mostly small: reading ahead would be wasted.
+        // Limits are usually small, so reading ahead would be wasted.
         let most = if self.rows_left.is_some() { self.width } else { self.width * (1 + AHEAD) };
         while running < self.width
             && running + waiting < self.width * (1 + WAITING)
@@ -277,7 +279,7 @@ impl BatchStream {
         Ok(())
     }
 
-    /// Puts tasks in the place of one.
+    /// Replaces a task by its parts.
     fn replace(&mut self, place: usize, parts: Vec<OpenParts>) {
         let mut behind = self.tasks.split_off(place);
         behind.pop_front();
@@ -308,7 +310,7 @@ impl BatchStream {
                     self.ready.extend(batches.into_iter().filter(|batch| batch.num_rows() > 0));
                 }
                 Some(Sent::Parts(parts)) => self.replace(0, parts),
-                // The thread is done: on to the next task.
+                // The thread is done; go on to the next task.
                 None => {
                     self.tasks.pop_front();
                 }
@@ -316,7 +318,7 @@ impl BatchStream {
         }
     }
 
-    /// The first rows of a batch that has too many; the others come next.
+    /// The first rows of an oversized batch; the rest comes next.
     fn cut(&mut self, batch: RecordBatch) -> RecordBatch {
         match self.batch_rows {
             Some(rows) if batch.num_rows() > rows => {
@@ -347,7 +349,7 @@ impl Iterator for BatchStream {
         }
         let next = self.step().map(|batch| batch.map(|batch| self.cut(batch))).transpose();
         if matches!(next, None | Some(Err(_))) {
-            // Dropping the queues makes their threads end at the next batch.
+            // Dropping the queues ends their threads at the next batch.
             self.failed = true;
             self.tasks.clear();
             self.team = Team::default();
@@ -361,7 +363,7 @@ impl Iterator for BatchStream {
 
 impl Drop for BatchStream {
     fn drop(&mut self) {
-        // Threads that wait for memory find their queues gone.
+        // Threads that wait for memory find their queues closed.
         self.tasks.clear();
         if let Some(budget) = &self.budget {
             budget.close();
@@ -378,7 +380,7 @@ impl std::fmt::Debug for BatchStream {
     }
 }
 
-/// A task that is not cut.
+/// A task that is not split.
 fn whole(open: OpenTask) -> OpenParts {
     Box::new(move || open().map(Opened::Batches))
 }
@@ -391,7 +393,7 @@ fn start(team: &Team, open: OpenParts, number: u64, budget: Option<Arc<Budget>>)
     Ok(task)
 }
 
-/// Runs one task into its queue; a queue without a receiver ends it, and a panic becomes an error of the stream.
+/// Runs one task into its queue. A closed queue ends it; a panic becomes an error of the stream.
 fn run(open: OpenParts, sender: &SyncSender<Result<Sent>>, made: &Made, number: u64, budget: Option<&Budget>) {
     let work = std::panic::AssertUnwindSafe(|| match open() {
         Err(error) => {
@@ -408,7 +410,7 @@ fn run(open: OpenParts, sender: &SyncSender<Result<Sent>>, made: &Made, number: 
     }
 }
 
-/// Sends batches, some at a time, until an error or until there is nobody to take them.
+/// Sends batches, some at a time, until an error or until the receiver is gone.
 fn send(
     batches: impl Iterator<Item = Result<Vec<RecordBatch>>>,
     sender: &SyncSender<Result<Sent>>,
@@ -432,7 +434,7 @@ fn send(
     made.is_done.store(true, Ordering::Release);
 }
 
-/// The batches of small tasks, as many at a time as have together the bytes of a large one. An error comes after the batches
+/// Groups the batches of small tasks into messages with the bytes of a large batch. An error comes after the batches
 /// before it.
 struct Together(std::iter::Fuse<TaskBatches>);
 
@@ -503,7 +505,7 @@ mod tests {
         assert_eq!(numbers(BatchStream::of_parts(schema(), tasks(), Some(6))), (0..6).collect::<Vec<_>>());
     }
 
-    /// Both halves of one task wait for each other: one thread alone would never end.
+    /// Both halves of one task wait for each other, so one thread alone would never finish.
     #[test]
     fn parts_of_one_task_are_read_by_several_threads() {
         let barrier = Arc::new(Barrier::new(2));
@@ -518,7 +520,7 @@ mod tests {
         assert_eq!(numbers(BatchStream::of_width(schema(), vec![batches(0..1), cut(halves)], 2)), [0, 1, 2]);
     }
 
-    /// Tasks that are small and done make room for others; those that are not do not.
+    /// Small finished tasks make room for others; other tasks do not.
     #[test]
     fn small_tasks_are_read_ahead() {
         let opened = Arc::new(AtomicUsize::new(0));
@@ -545,7 +547,7 @@ mod tests {
         assert_eq!(numbers(small).len(), 100);
         opened.store(0, Ordering::Release);
         let mut large = BatchStream::of_width(schema(), many(SMALL), 2);
-        // What a thread makes, and what may wait of it.
+        // What a thread sends, and what its queue may hold.
         assert_eq!(settled(&mut large), 2 * (1 + WAITING));
         drop(large);
         let mut limited = BatchStream::of_width(schema(), many(10), 1);

@@ -1,4 +1,4 @@
-//! Batches of a file, from its bytes.
+//! Reads batches from the bytes of a Parquet file.
 
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
@@ -16,26 +16,27 @@ use super::tail::Tail;
 use crate::error::Result;
 use crate::storage::{OpenObject, Storage};
 
-/// Batches of a file.
+/// The batches of a file, in the order of its rows.
 pub struct Batches {
     pub(super) path: Arc<str>,
-    /// Gone after the end or an error.
+    /// `None` after the end or an error.
     pub(super) decoder: Option<Decoder>,
 }
 
-/// What makes batches of bytes.
+/// Decodes batches from bytes.
 pub(super) enum Decoder {
-    /// Is given the bytes that it says it needs: all of a row group at once, as suits requests.
+    /// A push decoder: it asks for bytes and receives all of a row group at once, which suits remote storage.
     Pushed {
         decoder: Box<ParquetPushDecoder>,
         storage: Storage,
         tail: Tail,
-        /// Rows that are decoded, where not all of them are wanted.
+        /// Rows to decode; `None` decodes all of them.
         rows: Option<Box<Rows>>,
-        /// What is checked of their pages, and the file where those that are not needed are at hand.
+        /// Checks for the pages of the selected rows, and the file if pages outside the selection can be read
+        /// cheaply.
         pages: Box<(Checks, Option<Arc<dyn OpenObject>>)>,
     },
-    /// Asks for page after page.
+    /// A pull decoder, which reads page by page.
     Pulled { columns: Box<Columns>, failure: Failure },
 }
 

@@ -1,4 +1,4 @@
-//! Booleans of flat columns: plain pages have them as Arrow has, a bit each.
+//! Decodes flat boolean columns. PLAIN pages store booleans as Arrow does, one bit each.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use super::flat::{Bits, Values};
 use super::guard::internal;
 use super::runs::Runs;
 
-/// The values of a column that were read.
+/// The decoded values of a column.
 #[derive(Default)]
 pub(super) struct Booleans {
-    /// Those that were appended, without nulls: full words, and the bits behind them with their number.
+    /// Appended values without nulls: full words, then the remaining bits and their number.
     words: Vec<u64>,
     last: u64,
     filled: usize,
 }
 
 impl Booleans {
-    /// Appends some of the bits of some bytes: short runs of any place, for which Arrow takes five times as long.
+    /// Appends a range of bits at any bit offset. For short runs this is five times as fast as Arrow's function.
     fn append_bits(&mut self, bytes: &[u8], mut bits: Range<usize>) -> Result<()> {
         if bits.end.div_ceil(8) > bytes.len() {
             return Err(internal("bits that are wanted and were not read"));
@@ -35,7 +35,7 @@ impl Booleans {
                 Some(word) => u64::from_le_bytes(*word),
                 None => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
             };
-            // Bits of the word that lie before the first one are no part of it.
+            // Bits of the word before the range are not part of it.
             let count = bits.len().min(u64::BITS as usize - bits.start % 8);
             let taken = word >> (bits.start % 8) & (u64::MAX >> (u64::BITS as usize - count));
             self.last |= taken << self.filled;

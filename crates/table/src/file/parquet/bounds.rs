@@ -1,4 +1,4 @@
-//! Bounds of a column in the form of the table's, from the statistics of a Parquet file.
+//! Converts the statistics of a Parquet column chunk to Iceberg bounds.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use parquet::file::statistics::Statistics;
 /// A lower and an upper bound.
 pub(super) type Bounds = (Option<Vec<u8>>, Option<Vec<u8>>);
 
-/// Bounds in single-value form; none where the statistics cannot be trusted (deprecated order, NaN).
+/// Bounds in single-value form; `None` if the statistics cannot be trusted (deprecated order, NaN).
 pub(super) fn bounds(statistics: &Statistics, ty: &PrimitiveType) -> Option<Bounds> {
     use PrimitiveType as P;
     let decimal = matches!(ty, P::Decimal { .. });
@@ -40,7 +40,7 @@ pub(super) fn bounds(statistics: &Statistics, ty: &PrimitiveType) -> Option<Boun
         Statistics::ByteArray(_) | Statistics::FixedLenByteArray(_) if statistics.is_min_max_deprecated() => {
             return None;
         }
-        // Of which order bytes of different lengths were brought into no file says.
+        // The file does not say how the writer ordered byte arrays of different lengths.
         Statistics::ByteArray(_) if decimal => return None,
         Statistics::FixedLenByteArray(found) if decimal => decimals(found.min_opt()?.data(), found.max_opt()?.data())?,
         Statistics::ByteArray(found) => both(found.min_opt(), found.max_opt(), |value| value.data().to_vec()),
@@ -53,13 +53,14 @@ fn both<T>(min: Option<&T>, max: Option<&T>, bytes: impl Fn(&T) -> Vec<u8>) -> B
     (min.map(&bytes), max.map(&bytes))
 }
 
-/// Bounds of decimals, whose bytes may be longer than their numbers; none of writers that did not compare numbers.
+/// Bounds of decimals, which may use more bytes than they need; `None` for writers that compared bytes instead of
+/// numbers.
 fn decimals(min: &[u8], max: &[u8]) -> Option<Bounds> {
     let (min, max) = (unscaled(min).ok()?, unscaled(max).ok()?);
     (min <= max).then(|| (Some(min.to_be_bytes().to_vec()), Some(max.to_be_bytes().to_vec())))
 }
 
-/// Writers differ in which zero they note, so each bound takes the zero further out; NaN says nothing.
+/// Widens zero bounds to cover -0.0 and 0.0, because writers differ in which one they store. NaN gives no bound.
 fn floats(min: Option<f64>, max: Option<f64>, bytes: impl Fn(&f64) -> Vec<u8>) -> Option<Bounds> {
     if min.is_some_and(f64::is_nan) || max.is_some_and(f64::is_nan) {
         return None;

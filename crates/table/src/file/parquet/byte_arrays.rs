@@ -1,9 +1,11 @@
-//! Texts and bytes of plain pages and of dictionaries, as Arrow has them: behind one another, with an offset each.
+//! Decodes strings and binaries of PLAIN and dictionary pages straight into Arrow's layout: concatenated bytes and
+//! offsets.
 //!
-//! To copy each by a call takes twice as long as to copy 16 bytes, whatever it has, and to write over what is too much: so
-//! short values of a dictionary come into a few kilobytes that stay in the nearest cache, and from there behind the others.
-//! Where a plain value begins is known once the length of the one before is, which takes as long as to copy it: but values
-//! of one length in a row, as hashes and codes are, are found by looking whether the next ones have it, too.
+//! Two measurements shape this code. A call to memcpy per value takes twice as long as always copying 16 bytes and
+//! letting the next value overwrite the surplus. So short dictionary values are copied this way into a buffer of a
+//! few kilobytes that stays in the L1 cache, and from there appended to the output. And a PLAIN value starts where
+//! the previous one ends, which takes as long to find out as the copy itself. So runs of values with one length, as
+//! hashes and codes have, are found by comparing lengths ahead, and copied together.
 
 use std::sync::Arc;
 
@@ -20,16 +22,16 @@ use super::guard::internal;
 use super::hybrid::Hybrid;
 use super::runs::Runs;
 
-/// Bytes that are copied of a value of a dictionary that has no more.
+/// Bytes copied for a short dictionary value, whatever its length.
 const SHORT: usize = 16;
-/// Values of a dictionary whose longest one is short, at the most: 80 KB.
+/// Maximum number of values in a dictionary with short values: 80 KB.
 const FEW: usize = 4 << 10;
-/// Keys that are taken out of a dictionary together.
+/// Keys looked up in the dictionary at a time.
 const KEYS: usize = 512;
-/// Values of one length in a row that are copied together, at the least and at the most.
+/// Minimum and maximum number of values of one length that are copied together.
 const RUN: (usize, usize) = (8, 256);
 
-/// The values of a column that were read.
+/// The decoded values of a column.
 pub(super) struct ByteArrays {
     is_text: bool,
     made: Made,
@@ -37,9 +39,9 @@ pub(super) struct ByteArrays {
     keys: Vec<u32>,
 }
 
-/// Values behind one another.
+/// Concatenated values.
 struct Made {
-    /// Where each begins, and behind them where the last one ends.
+    /// The start of each value, then the end of the last one.
     offsets: Vec<i32>,
     bytes: Vec<u8>,
 }
@@ -49,22 +51,22 @@ struct Dictionary {
     values: ArrayRef,
     offsets: Buffer,
     bytes: Buffer,
-    /// Each with its length, where all are short.
+    /// Each value with its length, if all values are short.
     short: Option<Vec<([u8; SHORT], usize)>>,
 }
 
-/// Values of a page that were not taken.
+/// The unread values of a page.
 pub(super) enum Page {
-    /// Each behind its length.
+    /// PLAIN: each value follows its length.
     Plain { bytes: Bytes, at: usize },
-    /// As keys of the dictionary.
+    /// Dictionary keys.
     Keys(Hybrid),
-    /// As the library has decoded them.
+    /// Values decoded by the parquet crate.
     Decoded(std::vec::IntoIter<ByteArray>),
 }
 
 impl ByteArrays {
-    /// No values; texts if `is_text`.
+    /// No values yet; strings if `is_text`.
     pub(super) fn new(is_text: bool) -> Self {
         Self { is_text, made: Made::default(), dictionary: None, keys: Vec::new() }
     }
@@ -89,7 +91,7 @@ impl Values for ByteArrays {
         match encoding {
             Encoding::PLAIN => Ok(Some(Page::Plain { bytes, at: 0 })),
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
-                // A page of nulls alone may have no byte.
+                // A page that contains only nulls may have no bytes.
                 let Some(width) = bytes.first().copied() else { return Ok(Some(Page::Plain { bytes, at: 0 })) };
                 Ok(Some(Page::Keys(Hybrid::new(bytes.slice(1..), width)?)))
             }
@@ -159,14 +161,14 @@ fn too_large() -> ParquetError {
     ParquetError::General("a batch has more than 2 GiB of a column: read smaller batches".to_owned())
 }
 
-/// Where a value begins that lies behind its length, and where it ends.
+/// Start and end of the value whose length is stored at `at`.
 fn plain(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let start = at.checked_add(4)?;
     let end = start.checked_add(length(bytes, at)?)?;
     (end <= bytes.len()).then_some((start, end))
 }
 
-/// How many values of one length in a row begin somewhere, of so many at the most.
+/// Number of consecutive values of one length that start at `at`, at most `most`.
 fn same(bytes: &[u8], at: usize, most: usize) -> Result<usize> {
     let (value, end) = plain(bytes, at).ok_or_else(ends_inside)?;
     let (length, step) = (end - value, end - at);
@@ -174,7 +176,7 @@ fn same(bytes: &[u8], at: usize, most: usize) -> Result<usize> {
     Ok((1..most).take_while(|next| self::length(bytes, at + next * step) == Some(length)).count() + 1)
 }
 
-/// Where so many values end that lie behind their lengths.
+/// End of the next `count` values, each stored after its length.
 fn behind(bytes: &[u8], at: usize, count: usize) -> Result<usize> {
     (0..count).try_fold(at, |at, _| Some(plain(bytes, at)?.1)).ok_or_else(ends_inside)
 }
@@ -217,20 +219,21 @@ impl Default for Made {
 }
 
 impl Made {
-    /// Appends those wanted of the values that lie behind their lengths, from `at` on, and passes over the others.
+    /// Appends the selected values of a PLAIN page from `at` on and skips the others.
     fn append_plain(&mut self, bytes: &[u8], at: &mut usize, runs: &Runs<'_>, is_text: bool) -> Result<()> {
         let (first, start) = (self.offsets.len(), self.bytes.len());
-        // Each has a length, at the least: no count makes room for more than there is.
+        // Each value has at least a length, so a wrong count cannot reserve more than the page holds.
         let left = bytes.len().saturating_sub(*at);
         let count = runs.passed();
         let values = count.checked_mul(4).and_then(|lengths| left.checked_sub(lengths)).ok_or_else(ends_inside)?;
         let wanted = runs.count();
         let (mut runs, mut passed) = (runs.iter(), 0);
         let mut run = runs.next().unwrap_or(count..count);
-        // Rows of this batch may end before all that would be too large.
+        // The rows of this batch may end before the offsets overflow.
         let fits = i32::try_from(start.saturating_add(values)).is_ok();
         if fits {
-            // As many as there are of the length of the first one: room for the rest of the page would stay with the batch.
+            // Reserve for this batch only, at the first value's length: memory for the rest of the page would stay
+            // with the batch.
             let first = length(bytes, *at).unwrap_or(0);
             self.bytes.reserve(values.min(first.saturating_mul(wanted)));
         }
@@ -267,11 +270,11 @@ impl Made {
         self.check(first, start, is_text)
     }
 
-    /// Appends so many values of one length, each behind it.
+    /// Appends `count` values of one length, each stored after its length.
     fn append_same(&mut self, values: &[u8], length: usize, count: usize) -> Result<()> {
         let before = self.bytes.len();
         match length {
-            // The calls of the others are gone, too, where the compiler knows the length.
+            // With a constant length the compiler drops the call to memcpy.
             16 => values.as_chunks::<20>().0.iter().for_each(|[_, _, _, _, value @ ..]| self.bytes.extend(value)),
             32 => values.as_chunks::<36>().0.iter().for_each(|[_, _, _, _, value @ ..]| self.bytes.extend(value)),
             _ => values
@@ -301,7 +304,7 @@ impl Made {
         Ok(())
     }
 
-    /// Appends the values of a dictionary that those wanted of some keys name.
+    /// Appends the dictionary values of the selected keys.
     fn append_keys(&mut self, keys: &[u32], runs: &Runs<'_>, dictionary: &Dictionary) -> Result<()> {
         let lost = || internal("keys that are wanted and were not read");
         let Some(short) = &dictionary.short else {
@@ -346,7 +349,7 @@ impl Made {
         Ok(())
     }
 
-    /// Checks that texts are UTF-8, from an offset and its byte on.
+    /// Checks that the strings from an offset and its byte on are UTF-8.
     fn check(&self, first: usize, start: usize, is_text: bool) -> Result<()> {
         let added = self.bytes.get(start..).ok_or_else(|| internal("a batch of texts that became shorter"))?;
         if !is_text || added.is_ascii() {
@@ -361,7 +364,7 @@ impl Made {
         }
     }
 
-    /// The values in the order of rows, of which some may have none.
+    /// The values as an array with these nulls.
     fn into_array(self, is_text: bool, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let offsets = match &nulls {
             None => self.offsets,
@@ -379,9 +382,9 @@ impl Made {
         }
         let (offsets, bytes) = (ScalarBuffer::from(offsets), Buffer::from_vec(self.bytes));
         Ok(match is_text {
-            // SAFETY: each offset is where the bytes ended when it was appended, behind a first one of 0, so that they ascend, and
-            // the last one is where the bytes end; and between two of them is UTF-8: `check` has looked at what was appended, and
-            // at the dictionary of which values were taken.
+            // SAFETY: offsets start at 0 and each was taken from the length of the bytes when its value was appended,
+            // so they ascend and the last one is the length of the bytes. Each string is UTF-8: `check` validated the
+            // appended PLAIN bytes, and the dictionary that values were copied from.
             true => Arc::new(unsafe { StringArray::new_unchecked(OffsetBuffer::new_unchecked(offsets), bytes, nulls) }),
             false => Arc::new(BinaryArray::try_new(OffsetBuffer::new(offsets), bytes, nulls)?),
         })
@@ -403,13 +406,13 @@ mod tests {
         bytes.into()
     }
 
-    /// Texts of one length in a row, of others in between, with letters of one to four bytes.
+    /// Strings of one length in a row, with other lengths between, of one- to four-byte characters.
     fn texts(lengths: &[(usize, usize)]) -> Vec<Vec<u8>> {
         let some = |(length, count): &(usize, usize)| vec!["aé€𝄞".repeat(*length).into_bytes(); *count];
         lengths.iter().flat_map(some).collect()
     }
 
-    /// What is wanted of every window of so many values, in ranges with gaps.
+    /// Selections for each window of `count` values, as ranges with gaps.
     fn wanted(count: usize) -> Vec<Vec<std::ops::Range<usize>>> {
         vec![
             std::iter::once(0..count).collect(),
@@ -446,7 +449,7 @@ mod tests {
                 assert_eq!(found(&array), expected(&values, &ranges), "{lengths:?} {ranges:?}");
             }
         }
-        // The lengths for which the compiler knows what is copied.
+        // The lengths with a constant-size copy.
         let inner = 1..18;
         for length in [16, 32, 33] {
             let values = vec![vec![b'x'; length]; 19];
@@ -458,7 +461,7 @@ mod tests {
     #[test]
     fn keys_name_values_of_short_and_long_dictionaries() {
         for values in [texts(&[(0, 1), (1, 1)]), texts(&[(1, 1), (3, 1)])] {
-            // A run of six of the second value, and eight packed bits.
+            // A run of six keys for the second value, then eight bit-packed keys.
             let keys = Bytes::from_static(&[1, 6 << 1, 1, 1 << 1 | 1, 0b1010_0110]);
             let named = [1, 1, 1, 1, 1, 1, 0, 1, 1, 0, 0, 1, 0, 1].map(|key: usize| values[key].clone());
             for ranges in wanted(named.len()) {
@@ -479,7 +482,7 @@ mod tests {
             let (mut column, mut open) = (ByteArrays::new(true), Page::Plain { bytes: whole.slice(..end), at: 0 });
             assert!(read(&mut column, &mut open, std::slice::from_ref(&all), 14).is_err(), "cut at {end}");
         }
-        // Two values whose bytes are text together, and not each.
+        // Two values that are valid UTF-8 only when concatenated.
         for values in [vec![vec![0xc3], vec![0xa9]], vec![vec![0xff]]] {
             let all = 0..values.len();
             let (mut column, mut open) = (ByteArrays::new(true), Page::Plain { bytes: page(&values), at: 0 });

@@ -1,4 +1,4 @@
-//! Batches of columns of which the library decodes some, and this crate the others.
+//! Assembles batches from columns decoded here and columns decoded by the parquet crate.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use super::numbers::{Doubles, Floats, IntDecimals, Ints, LongDecimals, Longs, Nu
 use super::selection::{Rows, Selected};
 use crate::arrow::filter::rows_in;
 
-/// The columns of some leaves, row for row.
+/// The columns of some leaves, read in step.
 pub(super) struct Columns {
-    /// What the library decodes, unless that is nothing.
+    /// Reader of the columns that the parquet crate decodes; `None` if there are none.
     others: Option<ParquetRecordBatchReader>,
-    /// What is decoded here, each with its place among the columns.
+    /// Columns decoded here, each with its position in the batch.
     own: Vec<(usize, Box<dyn FlatColumn>)>,
     schema: SchemaRef,
     rows: Rows,
@@ -31,7 +31,8 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// The columns of some leaves of some row groups; all their rows, unless some are selected. So many rows are decoded for a batch.
+    /// The columns of some leaves in some row groups: all rows, or the selected ones, in batches of `batch_rows`
+    /// decoded rows.
     pub(super) fn new(
         groups: &dyn RowGroups,
         descriptor: &SchemaDescriptor,
@@ -40,7 +41,7 @@ impl Columns {
         batch_rows: usize,
         selected: Option<Selected>,
     ) -> Result<Self> {
-        // The library makes room for a whole batch of each column before it reads one.
+        // The parquet crate reserves memory for a whole batch of each column before it reads.
         let batch_rows = batch_rows.min(groups.num_rows().max(1));
         let (mut own, mut others) = (Vec::new(), Vec::new());
         let leaves: BTreeSet<usize> = leaves.iter().copied().collect();
@@ -111,7 +112,7 @@ impl Columns {
     }
 }
 
-/// The column of a leaf of some row groups; None where the library decodes it.
+/// The column of a leaf in some row groups; `None` if the parquet crate has to decode it.
 fn flat_column(
     groups: &dyn RowGroups,
     schema: &SchemaDescriptor,
@@ -128,7 +129,7 @@ fn flat_column(
         Ok((groups.column_chunks(leaf)?, rows.collect::<Result<_, _>>()?))
     };
     Ok(match (column.physical_type(), ty) {
-        // Where lengths come first, the library copies all values of a page together.
+        // DELTA_LENGTH_BYTE_ARRAY stores lengths first, and the parquet crate copies all values of a page together.
         (PhysicalType::BYTE_ARRAY, _) if has_lengths_first(groups, leaf) => None,
         (PhysicalType::BYTE_ARRAY, Some(ty @ (DataType::Utf8 | DataType::Binary))) => {
             Some(Box::new(Column::new(chunks()?, column, ByteArrays::new(*ty == DataType::Utf8))))
@@ -136,7 +137,7 @@ fn flat_column(
         (PhysicalType::BOOLEAN, Some(DataType::Boolean)) => {
             Some(Box::new(Column::new(chunks()?, column, Booleans::default())))
         }
-        // What is neither plain nor a key the library decodes a batch at a time, and not a page.
+        // The parquet crate decodes other encodings a batch at a time, and not a page at a time.
         _ if !is_plain_or_keys(groups, leaf) => None,
         (PhysicalType::INT32, Some(DataType::Int32 | DataType::Date32)) => numbers::<Ints>(chunks()?, column, ty),
         (PhysicalType::INT32, Some(DataType::Decimal128(..))) => numbers::<IntDecimals>(chunks()?, column, ty),
@@ -150,7 +151,7 @@ fn flat_column(
     })
 }
 
-/// A column of numbers of some type.
+/// A numeric column.
 fn numbers<N: Number + 'static>(
     chunks: Chunks,
     column: ColumnDescPtr,
@@ -159,7 +160,7 @@ fn numbers<N: Number + 'static>(
     Some(Box::new(Column::new(chunks, column, Numbers::<N>::new(ty?.clone()))))
 }
 
-/// Whether a footer says that pages of a column have values as they are, or keys of a dictionary.
+/// Whether the footer says that all pages of a column are PLAIN or dictionary-encoded.
 fn is_plain_or_keys(groups: &dyn RowGroups, leaf: usize) -> bool {
     let mut chunks = groups.row_groups().filter_map(|group| group.columns().get(leaf));
     chunks.all(|chunk| {
@@ -170,7 +171,7 @@ fn is_plain_or_keys(groups: &dyn RowGroups, leaf: usize) -> bool {
     })
 }
 
-/// Whether a footer says that pages of a column have the lengths of all values before them.
+/// Whether the footer says that pages of a column store the lengths of all values first (DELTA_LENGTH_BYTE_ARRAY).
 fn has_lengths_first(groups: &dyn RowGroups, leaf: usize) -> bool {
     let mut chunks = groups.row_groups().filter_map(|group| group.columns().get(leaf));
     let are_first = |encoding| matches!(encoding, Encoding::DELTA_LENGTH_BYTE_ARRAY | Encoding::DELTA_BYTE_ARRAY);
@@ -199,12 +200,12 @@ mod tests {
     use super::super::loaded::LoadedGroups;
     use super::*;
 
-    /// How a file is written.
+    /// How a test file is written.
     #[derive(Debug, Clone)]
     struct Writing {
         version: WriterVersion,
         compression: Compression,
-        /// Of columns without a dictionary: of texts, and of numbers.
+        /// Encodings of columns without a dictionary: for strings, and for numbers.
         encodings: [Option<Encoding>; 2],
         dictionary: bool,
         dictionary_bytes: usize,
@@ -237,7 +238,7 @@ mod tests {
             )
     }
 
-    /// Few values that come again, values of one length in a row, long ones, and ones that are no ASCII.
+    /// Strings with repeated values, runs of one length, long values and non-ASCII characters.
     fn text() -> impl Strategy<Value = String> {
         prop_oneof![
             4 => "[a-c]{0,2}",
@@ -254,7 +255,7 @@ mod tests {
         bytes: Option<Vec<u8>>,
         yes: Option<bool>,
         sure: bool,
-        /// What all columns of numbers are made of.
+        /// The value that all numeric columns are derived from.
         number: i64,
         maybe_number: Option<i64>,
     }
@@ -275,7 +276,7 @@ mod tests {
             })
     }
 
-    /// Nulls in all rows of a column now and then, and runs of the same row.
+    /// Rows with columns that are sometimes all null, and with runs of equal rows.
     fn rows() -> impl Strategy<Value = Vec<Row>> {
         let run = prop_oneof![3 => (row(), 1..2usize), 1 => (row(), 1..40usize)];
         (prop::collection::vec(run, 0..60), any::<[bool; 4]>()).prop_map(|(runs, nulls)| {
@@ -291,7 +292,7 @@ mod tests {
         })
     }
 
-    /// The columns that are the library's come first.
+    /// The first columns are decoded by the parquet crate.
     const OTHERS: usize = 3;
     const COLUMNS: usize = 20;
 
@@ -386,7 +387,7 @@ mod tests {
         ArrowReaderMetadata::load(file, options).unwrap()
     }
 
-    /// The column chunks of a file; its footer says nothing of encodings if it `lies`.
+    /// The column chunks of a file; if it `lies`, its footer names no encodings.
     fn loaded(file: &Bytes, about: &ArrowReaderMetadata, lies: bool) -> LoadedGroups {
         let without_encodings = |chunk: &ColumnChunkMetaData| {
             let chunk = chunk.clone().into_builder();
@@ -459,7 +460,7 @@ mod tests {
             prop_assert_eq!(found.unwrap(), expected.unwrap());
         }
 
-        /// Whatever bytes are changed to, there is an error or there are rows of which each is what Arrow says.
+        /// Corrupted bytes give an error, or rows that Arrow accepts as valid.
         #[test]
         fn damaged_pages_are_errors_or_rows(
             rows in rows(),
@@ -479,7 +480,7 @@ mod tests {
                 bytes[place] = byte;
             }
             let groups = loaded(&bytes.into(), &about, lies);
-            // The library has tests of its own.
+            // The parquet crate has its own tests.
             let leaves: Vec<usize> = (OTHERS..COLUMNS).collect();
             let all = 0..rows.len() as u64;
             let selected = wanted.map(|wanted| {
@@ -490,7 +491,7 @@ mod tests {
             let open = || Columns::new(&groups, schema, fields, &leaves, 100, selected);
             let Ok(mut columns) = guarded("a", open) else { return Ok(()) };
             let mut read = 0;
-            // Pages in other encodings are the library's, which may panic.
+            // Pages in other encodings go to the parquet crate, which may panic.
             let mut next = || guarded("a", || columns.next());
             while let Ok(Some(batch)) = next() {
                 batch.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
@@ -500,12 +501,12 @@ mod tests {
         }
     }
 
-    /// A row of which only the text matters.
+    /// A row in which only the string matters.
     fn of_text(text: &str) -> Row {
         Row { text: text.to_owned(), maybe: None, bytes: None, yes: None, sure: true, number: 0, maybe_number: None }
     }
 
-    /// Pages and row groups of two rows, nothing compressed.
+    /// Pages and row groups of two rows, uncompressed.
     fn in_twos(dictionary: bool) -> Writing {
         Writing {
             version: WriterVersion::PARQUET_1_0,
@@ -552,7 +553,7 @@ mod tests {
         }
     }
 
-    /// The second row group lost its dictionaries: its keys are none of the first one's.
+    /// The second row group has no dictionary; its keys must not be looked up in the first one's.
     #[test]
     fn a_dictionary_is_that_of_its_column_chunk() {
         let file = written(&["one", "one", "two", "two"].map(of_text), &in_twos(true));

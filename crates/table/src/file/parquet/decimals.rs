@@ -1,7 +1,8 @@
-//! Decimals that are stored as bytes which may be longer than their number: in byte arrays, and in fixed ones of more than 16 bytes.
+//! Reads decimals stored in more bytes than they need: in byte arrays, or in fixed-length arrays of more than 16
+//! bytes.
 //!
-//! The library reads no more than 16 bytes of a decimal. These columns are read as bytes, and become decimals where they are brought to the
-//! table's type.
+//! The parquet crate reads at most 16 bytes of a decimal. So these columns are read as binary, and converted to
+//! decimals when they are brought to the table's type.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +17,13 @@ use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type as ParquetTyp
 
 use crate::file::leaves::skip;
 
-/// Key of what a column of bytes is declared as, in the metadata of its field.
+/// Metadata key of a binary field that holds the declared precision and scale.
 const KEY: &str = "icefield.decimal";
 
-/// Bytes of a decimal that the library reads, at the most.
+/// Maximum number of bytes of a decimal that the parquet crate reads.
 const MOST_BYTES: i32 = 16;
 
-/// Precision and scale of a column that is read as the bytes of its decimals.
+/// Declared precision and scale of a column that is read as the bytes of its decimals.
 pub fn declared(field: &Field) -> Option<(u32, i8)> {
     let (precision, scale) = field.metadata().get(KEY)?.as_str().split_once(',')?;
     Some((precision.parse().ok()?, scale.parse().ok()?))
@@ -33,8 +34,8 @@ pub(super) fn are_in(descriptor: &SchemaDescriptor) -> bool {
     descriptor.columns().iter().any(is_long)
 }
 
-/// The leaves of a file that are read as bytes, with what they are declared as: those of decimals of the table, but not inside of
-/// variants. `fields` carry the ids that they are read by.
+/// The leaves of a file to read as binary, with their declared precision and scale: decimals of the table, except
+/// inside variants. `fields` carry the field ids.
 pub(super) fn leaves(descriptor: &SchemaDescriptor, fields: &Fields, schema: &Schema) -> BTreeMap<usize, (i32, i32)> {
     let mut next = 0;
     let mut found = BTreeMap::new();
@@ -52,7 +53,7 @@ pub(super) fn leaves(descriptor: &SchemaDescriptor, fields: &Fields, schema: &Sc
     found
 }
 
-/// Visits the leaves of a column that are not parts of a variant.
+/// Visits the leaves of a column outside variants.
 fn visit(field: &Field, schema: &Schema, next: &mut usize, see: &mut dyn FnMut(usize, Option<&Type>)) {
     match field.data_type() {
         DataType::Struct(_) if field_id(field).and_then(|id| schema.find_type(id)) == Some(&Type::Variant) => {
@@ -75,7 +76,7 @@ fn is_long(column: &ColumnDescPtr) -> bool {
         }
 }
 
-/// The footer of a file with these leaves as plain bytes.
+/// The footer with these leaves declared as plain binary.
 pub(super) fn as_bytes(metadata: &ParquetMetaData, leaves: &BTreeMap<usize, (i32, i32)>) -> Result<ParquetMetaData> {
     let file = metadata.file_metadata();
     let root = plain(&file.schema_descr().root_schema_ptr(), leaves, &mut 0)?;
@@ -91,7 +92,7 @@ pub(super) fn as_bytes(metadata: &ParquetMetaData, leaves: &BTreeMap<usize, (i32
     Ok(built.set_page_index(metadata.page_index().cloned()).build())
 }
 
-/// A schema whose leaves of these numbers are bytes and no more; `next` is the number of its first one.
+/// The type with these leaves declared as plain binary; `next` is the number of its first leaf.
 fn plain(ty: &TypePtr, leaves: &BTreeMap<usize, (i32, i32)>, next: &mut usize) -> Result<TypePtr> {
     let info = ty.get_basic_info();
     let id = info.has_id().then(|| info.id());
@@ -122,7 +123,7 @@ fn plain(ty: &TypePtr, leaves: &BTreeMap<usize, (i32, i32)>, next: &mut usize) -
     }
 }
 
-/// The columns of a file whose leaves of these numbers say as what they are declared.
+/// The columns of a file, with the declared precision and scale noted in the metadata of these leaves.
 pub(super) fn marked(fields: &Fields, leaves: &BTreeMap<usize, (i32, i32)>) -> Fields {
     fn visit(fields: &Fields, leaves: &BTreeMap<usize, (i32, i32)>, next: &mut usize) -> Fields {
         fields.iter().map(|field| mark(field, leaves, next)).collect()

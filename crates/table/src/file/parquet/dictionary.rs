@@ -1,8 +1,8 @@
-//! Whether a dictionary makes a column of a file smaller, judged by its first rows.
+//! Estimates from a column's first rows whether a dictionary makes it smaller.
 //!
-//! The Java library asks this of a column's first page and gives the dictionary up where it does not pay. The encoder
-//! here gives it up only when the dictionary is full, having hashed every value until then in vain: for columns whose
-//! values are nearly all different that is half the time of an append.
+//! The Java library decides this on a column's first page. The parquet crate's encoder falls back only when the
+//! dictionary is full, after hashing every value in vain: for columns of nearly distinct values this took half the
+//! time of an append.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryType, ByteArrayType, ByteViewType, LargeBinaryType, LargeUtf8Type, Utf8Type};
@@ -10,12 +10,12 @@ use arrow_array::types::{BinaryViewType, StringViewType};
 use arrow_array::{Array, ArrayRef, GenericByteArray, GenericByteViewArray};
 use arrow_schema::DataType;
 
-/// Rows of a first page.
+/// Number of rows to sample, as on a first page.
 const ROWS: usize = 20_000;
-/// Rows below which nothing can be said.
+/// With fewer rows there is no estimate.
 const FEW: usize = 2_048;
 
-/// Whether a dictionary pays for a column that begins with these arrays; also where that is unknown.
+/// Whether a dictionary pays off for a column that begins with these arrays; true if unknown.
 pub(super) fn pays<'a>(arrays: impl IntoIterator<Item = &'a ArrayRef>) -> bool {
     let mut sample = Sample::default();
     for array in arrays {
@@ -31,19 +31,20 @@ pub(super) fn pays<'a>(arrays: impl IntoIterator<Item = &'a ArrayRef>) -> bool {
     sample.pays()
 }
 
-/// Bytes of a length in plain encoding.
+/// Bytes of a length in PLAIN encoding.
 const LENGTH: usize = 4;
 
-/// Places that hashes fall on, a bit each: 32 KiB, which stay in the nearest cache.
+/// Slots of the hash bitmap: 32 KiB, which fits into the L1 cache.
 const PLACES: usize = 1 << 18;
 
-/// The first rows of a column, counted. Values are compared by a few bits of a hash: an estimate is enough.
+/// Counts distinct values in the first rows. Values are compared by a few bits of a hash, which is enough for an
+/// estimate.
 #[derive(Debug)]
 struct Sample {
     rows: usize,
     values: usize,
     plain_bytes: usize,
-    /// Values that fell on a place of their own, and their bytes.
+    /// Values with a slot of their own, and their bytes.
     distinct: usize,
     distinct_bytes: usize,
     taken: Vec<u64>,
@@ -55,7 +56,7 @@ impl Default for Sample {
     }
 }
 
-/// Folded multiplication over words of eight bytes.
+/// Folded multiplication over eight-byte words.
 fn hash(bytes: &[u8]) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let fold = |state: u64, word: u64| {
@@ -68,7 +69,7 @@ fn hash(bytes: &[u8]) -> u64 {
 }
 
 impl Sample {
-    /// Counts an array; false where values of its type are not compared here.
+    /// Counts an array; false if values of its type are not counted.
     fn add(&mut self, array: &ArrayRef) -> bool {
         self.rows += array.len();
         match array.data_type() {
@@ -128,7 +129,8 @@ impl Sample {
         if self.values < FEW {
             return true;
         }
-        // Two values on one place count once: at 20,000 of 262,144 that is one in 26, less by far than what decides.
+        // Two values in one slot count once: one in 26 at 20,000 values in 262,144 slots, far below what changes the
+        // decision.
         let index_bits = usize::BITS - self.distinct.saturating_sub(1).leading_zeros();
         self.distinct_bytes + self.values * index_bits as usize / 8 < self.plain_bytes
     }
@@ -160,7 +162,7 @@ mod tests {
             ("few texts", Arc::new(StringArray::from_iter_values((0..30_000).map(few).map(text))), true),
             ("views", Arc::new(StringViewArray::from_iter_values((0..30_000).map(text))), false),
             ("nulls", Arc::new(NullArray::new(30_000)), true),
-            // Half of the texts are new: what the dictionary saves is more than what the indexes take.
+            // Half of the strings are new: the dictionary saves more than its indexes cost.
             ("half", Arc::new(StringArray::from_iter_values((0..30_000).map(|i| text(i / 2)))), true),
         ];
         for (name, array, expected) in cases {

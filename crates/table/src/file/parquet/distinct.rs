@@ -1,8 +1,7 @@
-//! Which row groups of a Parquet file have none of the values that a filter asks for: their dictionaries and bloom filters
-//! tell where the least and the greatest value do not.
+//! Prunes row groups by dictionaries and Bloom filters, for equality filters whose value lies between the bounds.
 //!
-//! A dictionary has all values of a column whose pages all use it; a bloom filter may say yes to others, but no value that is
-//! there gets a no. Both cost a request, so they are only read where they are small beside what they may save.
+//! If all pages of a column chunk use the dictionary, it lists every value. A Bloom filter can give false positives
+//! but no false negatives. Reading either costs a request, so it must be small compared with the bytes it may save.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -29,34 +28,34 @@ use super::row_groups::{Group, Leaf};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
-/// How many times as large as a dictionary or a bloom filter what it may save must be.
+/// How many times larger the possible saving must be than the dictionary or Bloom filter.
 const SAVES: u64 = 4;
-/// Bytes of a dictionary or a bloom filter, at the most.
+/// Maximum bytes of a dictionary or Bloom filter that is read.
 const MOST_BYTES: u64 = 8 << 20;
-/// Values of a dictionary that is looked at, at the most.
+/// Maximum number of dictionary values to test.
 const MOST_VALUES: u32 = 1 << 17;
 
-/// What is known of the values of the columns of a file.
+/// What is known about the values in each column chunk of a file.
 pub(super) struct Distinct<'a> {
     storage: &'a Storage,
     path: &'a str,
     size: u64,
     metadata: &'a ParquetMetaData,
     leaves: &'a [Leaf],
-    /// What was read, by row group and leaf.
+    /// What was read, by row group and leaf; `None` if nothing is usable.
     known: HashMap<(usize, usize), Option<Known>>,
 }
 
-/// What is known of the values of a column of a row group.
+/// What is known about the values of a column chunk.
 enum Known {
-    /// All values.
+    /// Every value.
     Dictionary(Vec<Statistics>),
     /// A bloom filter.
     Bloom(Sbbf),
 }
 
 impl<'a> Distinct<'a> {
-    /// Of a file of so many bytes, nothing of which was read; `leaves` are those that the filter is put to.
+    /// For a file of this size, with nothing read yet; `leaves` are the columns that the filter tests.
     pub(super) fn new(
         storage: &'a Storage,
         path: &'a str,
@@ -67,7 +66,8 @@ impl<'a> Distinct<'a> {
         Self { storage, path, size, metadata, leaves, known: HashMap::new() }
     }
 
-    /// Whether a row of a row group may match a filter that has no `NOT`; `bytes` are those that are read if it may.
+    /// Whether a row of this row group may match a filter without `NOT`; `bytes` is the size of the read that pruning
+    /// would save.
     pub(super) fn might_match(&mut self, group: usize, filter: &BoundExpr, bytes: u64) -> Result<bool> {
         Ok(match filter {
             Expression::False => false,
@@ -114,7 +114,7 @@ impl<'a> Distinct<'a> {
     }
 }
 
-/// The error of damage with the place of a column chunk.
+/// Adds the column chunk to an error about damage.
 fn placed(error: Error, group: usize, chunk: &ColumnChunkMetaData) -> Error {
     match error {
         Error::CorruptFile { path, message } => {
@@ -134,7 +134,7 @@ struct Door<'a> {
 }
 
 impl Door<'_> {
-    /// What a row group tells of the values of a column, where that is not larger than `most` bytes.
+    /// Reads what is known about the values of a column chunk, if it has at most `most` bytes.
     fn known(self, chunk: &ColumnChunkMetaData, only_dictionary: bool, most: u64) -> Result<Option<Known>> {
         let most = most.min(MOST_BYTES);
         if let Some(range) = self.dictionary(chunk).filter(|range| range.end - range.start <= most) {
@@ -150,7 +150,7 @@ impl Door<'_> {
         Ok(filter.map(Known::Bloom))
     }
 
-    /// Where the dictionary lies of a column all of whose pages use it.
+    /// The byte range of the dictionary, if all pages of the column chunk use it.
     fn dictionary(self, chunk: &ColumnChunkMetaData) -> Option<Range<u64>> {
         let only =
             |mask: &EncodingMask| mask.is_only(Encoding::PLAIN_DICTIONARY) || mask.is_only(Encoding::RLE_DICTIONARY);
@@ -162,7 +162,7 @@ impl Door<'_> {
         (start < end && end <= self.size).then_some(start..end)
     }
 
-    /// The bloom filter of a column.
+    /// Reads the Bloom filter of a column chunk.
     fn bloom(self, chunk: &ColumnChunkMetaData, length: Option<u64>, most: u64) -> Result<Option<Sbbf>> {
         let damaged = |message: &dyn Display| Error::corrupt_file(self.path, format!("its bloom filter: {message}"));
         let start = chunk.bloom_filter_offset().and_then(|offset| u64::try_from(offset).ok());
@@ -180,25 +180,26 @@ impl Door<'_> {
                 let bytes = self.storage.range(self.path, start..end)?;
                 guarded(self.path, || Sbbf::from_bytes(&bytes)).map_err(|error| damaged(&said(error)))?
             }
-            // Its length stands in front of it: the rest of the file is as much as it can have.
+            // The footer does not give the length; the header at the start does. The rest of the file is the upper
+            // limit.
             None => {
                 let end = self.size.min(start.saturating_add(most));
                 let rest = Slice { start, bytes: self.storage.range(self.path, start..end)? };
                 match guarded(self.path, || Sbbf::read_from_column_chunk(chunk, &rest)) {
                     Ok(Some(filter)) => filter,
                     Ok(None) => return Ok(None),
-                    // It is larger than what it may save.
+                    // It is larger than the read it could save.
                     Err(_) if end < self.size => return Ok(None),
                     Err(error) => return Err(damaged(&said(error))),
                 }
             }
         };
-        // Nothing but the library writes the sizes that it takes; of no blocks at all it would find none.
+        // Only the parquet crate's sizes are guaranteed to be valid; a filter without blocks would match nothing.
         Ok((filter.num_blocks() > 0).then_some(filter))
     }
 }
 
-/// What an error says besides its file.
+/// The message of an error without its file.
 fn said(error: Error) -> String {
     match error {
         Error::CorruptFile { message, .. } => message,
@@ -206,7 +207,7 @@ fn said(error: Error) -> String {
     }
 }
 
-/// Bytes of a file, from some place on.
+/// The bytes of a file from an offset on.
 struct Slice {
     start: u64,
     bytes: Bytes,
@@ -245,7 +246,7 @@ impl ChunkReader for Slice {
     }
 }
 
-/// The values of a dictionary page, each as the statistics of a row that has it; `None` if there is no such page.
+/// The values of a dictionary page, each as statistics of a one-row chunk; `None` if the page is not a dictionary.
 fn dictionary(page: Slice, chunk: &ColumnChunkMetaData) -> Result<Option<Vec<Statistics>>, ParquetError> {
     let mut pages = SerializedPageReader::new(Arc::new(page), chunk, 0, None)?;
     let Some(Page::DictionaryPage { buf, num_values, encoding, .. }) = pages.get_next_page()? else { return Ok(None) };
@@ -301,16 +302,16 @@ fn dictionary(page: Slice, chunk: &ColumnChunkMetaData) -> Result<Option<Vec<Sta
     Ok(Some(values))
 }
 
-/// Whether a column may have a value, by its bloom filter: the hash is that of the value as the file stores it.
+/// Whether the Bloom filter may contain a value. The value is hashed in the type that the file stores.
 fn might_contain(filter: &Sbbf, value: &Value, leaf: &Leaf, chunk: &ColumnChunkMetaData) -> bool {
     match (chunk.column_type(), value) {
         (PhysicalType::INT32, Value::Int(value)) => filter.check(value),
-        // A column that was `int` when the file was written has no larger numbers.
+        // A column that was `int` when the file was written holds no larger numbers.
         (PhysicalType::INT32, Value::Long(value)) => i32::try_from(*value).is_ok_and(|value| filter.check(&value)),
         (PhysicalType::INT32, Value::Decimal(value)) => i32::try_from(*value).is_ok_and(|value| filter.check(&value)),
         (PhysicalType::INT64, Value::Long(value)) => filter.check(value),
         (PhysicalType::INT64, Value::Decimal(value)) => i64::try_from(*value).is_ok_and(|value| filter.check(&value)),
-        // Zeros and NaN have several forms.
+        // Zero and NaN have several bit patterns.
         (PhysicalType::FLOAT, Value::Float(value)) if value.is_normal() => filter.check(value),
         #[expect(clippy::cast_possible_truncation, reason = "compared below")]
         (PhysicalType::FLOAT, Value::Double(value)) if value.is_normal() => {

@@ -1,10 +1,10 @@
-//! Flat columns of text, bytes, booleans and numbers: their pages are decoded here, and not by the library.
+//! Decodes the pages of flat string, binary, boolean and numeric columns, instead of the parquet crate.
 //!
-//! The library appends each text by a call of its own and makes a byte of each boolean before it packs them: of a whole read of
-//! a table with two columns of text, one of them with a dictionary, and one of booleans that was a sixth. And where rows are
-//! deleted here and there, what it decodes must be copied once more without them, another sixth: here values of a page are
-//! copied once, and only those that are wanted. Whatever is no plain page and no page of keys of a dictionary, the library
-//! decodes, a page at a time.
+//! The parquet crate appends each string with a separate call and expands each boolean to a byte before packing it.
+//! This cost a sixth of a full scan of a table with two string columns, one of them dictionary-encoded, and a boolean
+//! column. If scattered rows are deleted, it also decodes all rows and copies the rest once more, another sixth. This
+//! decoder copies each selected value once and skips the others. Pages that are neither PLAIN nor dictionary-encoded
+//! go to the parquet crate, one page at a time.
 
 use std::collections::VecDeque;
 
@@ -23,65 +23,66 @@ use super::guard::internal;
 use super::hybrid::{Hybrid, Piece};
 use super::runs::Runs;
 
-/// Values for which room is made before they are read, at the most: a footer may say that there are more than there are.
+/// Maximum number of values to reserve memory for up front, because a footer may claim more than there are.
 const ROOM: usize = 1 << 16;
 
-/// What the values of a column become.
+/// The Arrow values that a column decodes to.
 pub(super) trait Values: Send {
-    /// The type that the library decodes.
+    /// The Parquet type of the stored values.
     type Type: ParquetType;
-    /// Values of a page that were not taken.
+    /// The unread values of a page.
     type Page: Send;
 
-    /// Forgets the dictionary: that of a column chunk is not that of the next one.
+    /// Clears the dictionary; each column chunk has its own.
     fn clear_dictionary(&mut self);
-    /// Takes a dictionary, whose values lie as in a plain page.
+    /// Sets the dictionary, whose values are stored as in a PLAIN page.
     fn set_dictionary(&mut self, bytes: Bytes, count: usize) -> Result<()>;
-    /// The values of a page; None where the library has to decode it.
+    /// Opens the values of a page; `None` if the parquet crate has to decode it.
     fn open(&self, encoding: Encoding, bytes: Bytes) -> Result<Option<Self::Page>>;
-    /// Values that the library has decoded.
+    /// Wraps values that the parquet crate decoded.
     fn decoded(values: Vec<<Self::Type as ParquetType>::T>) -> Self::Page;
-    /// Makes room for so many values.
+    /// Reserves memory for `count` values.
     fn reserve(&mut self, count: usize);
-    /// Appends those wanted of the next values of a page, and passes over the others.
+    /// Appends the selected values among the next ones of a page and skips the others.
     fn append(&mut self, page: &mut Self::Page, runs: &Runs<'_>) -> Result<()>;
-    /// Passes over so many values of a page.
+    /// Skips `count` values of a page.
     fn skip(&self, page: &mut Self::Page, count: usize) -> Result<()>;
-    /// The values that were appended, with nulls between them.
+    /// The appended values as an array with these nulls.
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef>;
 }
 
-/// The rows of a column, one after the other.
+/// The rows of a column in order.
 pub(super) trait FlatColumn: Send {
-    /// Some rows behind those that were read, by number through the row groups; `count` says how many.
+    /// Reads the selected rows among those not read yet. Rows are numbered across row groups; `count` is the number
+    /// selected.
     fn read(&mut self, rows: &Runs<'_>, count: usize) -> Result<ArrayRef>;
 }
 
-/// The pages of a column by row group, and how many rows each row group has.
+/// The pages of a column by row group, and the number of rows of each row group.
 pub(super) type Chunks = (Box<dyn PageIterator>, Vec<usize>);
 
-/// A column whose values become `V`.
+/// A column that decodes to `V`.
 pub(super) struct Column<V: Values> {
     about: ColumnDescPtr,
     chunks: Box<dyn PageIterator>,
-    /// The pages of a column chunk.
+    /// The pages of the current column chunk.
     pages: Option<Box<dyn PageReader>>,
-    /// The dictionary of that chunk, for the library.
+    /// The chunk's dictionary, for pages that the parquet crate decodes.
     dictionary: Option<Page>,
     page: Option<OpenPage<V::Page>>,
-    /// The number of the next row, through the row groups.
+    /// Number of the next row, across row groups.
     next: usize,
-    /// How many rows the row groups have whose chunks are to come.
+    /// Row counts of the row groups that follow.
     groups: std::vec::IntoIter<usize>,
-    /// The row at which the row group of the pages ends.
+    /// The row at which the current row group ends.
     end: usize,
     values: V,
 }
 
-/// A data page of which rows are left.
+/// A data page with unread rows.
 struct OpenPage<P> {
     rows: usize,
-    /// Which rows have a value; all of them without it.
+    /// Which rows have a value; `None` if all do.
     levels: Option<Levels>,
     values: P,
 }
@@ -90,7 +91,7 @@ impl<V: Values> FlatColumn for Column<V> {
     fn read(&mut self, rows: &Runs<'_>, count: usize) -> Result<ArrayRef> {
         let found = self.read_rows(rows, count);
         found.map_err(|error| match error {
-            // Not an error of the file's bytes, which come from outside as well.
+            // Not damage: the bytes came from outside the file as well.
             ParquetError::External(source) if source.is::<ArrowError>() => ParquetError::External(source),
             error => ParquetError::General(format!("column {}: {error}", self.about.path().string())),
         })
@@ -160,11 +161,11 @@ impl<V: Values> Column<V> {
         Ok(())
     }
 
-    /// Opens the next data page, unless all of it is to be skipped: at most `skip` rows are.
+    /// Opens the next data page, or skips it whole if it has at most `skip` rows.
     fn next_page(&mut self, skip: usize) -> Result<Next> {
         loop {
             let Some(pages) = &mut self.pages else {
-                // Those of the next chunk would be taken for rows of this one.
+                // Otherwise pages of the next chunk would be read as rows of this one.
                 if self.next < self.end {
                     return Err(ParquetError::EOF("it has fewer rows than its row group".to_owned()));
                 }
@@ -241,7 +242,7 @@ impl<V: Values> Column<V> {
         self.decoded(page)
     }
 
-    /// A page as the library decodes it.
+    /// Decodes a page with the parquet crate.
     fn decoded(&self, page: Page) -> Result<OpenPage<V::Page>> {
         let rows = usize::try_from(page.num_values())?;
         let pages = Given(self.dictionary.clone().into_iter().chain([page]).collect());
@@ -261,7 +262,7 @@ fn too_many() -> ParquetError {
     ParquetError::General("it has more rows than its row group".to_owned())
 }
 
-/// Appends some rows of a page.
+/// Appends selected rows of a page.
 fn append<V: Values>(
     values: &mut V,
     page: &mut OpenPage<V::Page>,
@@ -269,7 +270,7 @@ fn append<V: Values>(
     nulls: &mut NullBufferBuilder,
 ) -> Result<()> {
     let Some(levels) = &mut page.levels else {
-        // Rows of a required column: none of its pages has nulls.
+        // A required column has no nulls in any page.
         return values.append(&mut page.values, runs);
     };
     let mut of_page = NullBufferBuilder::new(runs.passed());
@@ -278,7 +279,7 @@ fn append<V: Values>(
         nulls.append_n_non_nulls(runs.count());
         return values.append(&mut page.values, runs);
     };
-    // Of rows those that have a value; `next` is the number of the next value, `row` of its row.
+    // Maps selected rows to selected values: `next` numbers the next value, `row` its row.
     let (mut ranges, mut row, mut next) = (Vec::new(), 0, 0);
     for run in runs.iter() {
         let start = next + of_page.inner().slice(row, run.start - row).count_set_bits();
@@ -292,14 +293,14 @@ fn append<V: Values>(
     values.append(&mut page.values, &Runs::new(&ranges, 0..present))
 }
 
-/// What was found where a page was looked for: one that is open now, one that was skipped, or none.
+/// The result of looking for a page: opened, skipped, or none left.
 #[derive(Default)]
 struct Next {
     is_open: bool,
     skipped: usize,
 }
 
-/// Pages that are there.
+/// A page reader over pages in memory.
 struct Given(VecDeque<Page>);
 
 impl Iterator for Given {
@@ -330,14 +331,14 @@ impl PageReader for Given {
     }
 }
 
-/// Definition levels of an optional column, one bit each: which of its rows have a value.
+/// Definition levels of an optional column, one bit per row: whether the row has a value.
 enum Levels {
     Stored(Hybrid),
     Decoded(Bits),
 }
 
 impl Levels {
-    /// Appends which of the next rows have a value; returns how many have.
+    /// Appends the validity of the next rows and returns how many have a value.
     fn append(&mut self, mut rows: usize, nulls: &mut NullBufferBuilder) -> Result<usize> {
         let mut present = 0;
         while rows > 0 {
@@ -368,14 +369,14 @@ impl Levels {
     }
 }
 
-/// Bits of a page, and which is next.
+/// The bits of a page and the position of the next one.
 pub(super) struct Bits {
     pub(super) bits: BooleanBuffer,
     pub(super) at: usize,
 }
 
 impl Bits {
-    /// The next bits, so many.
+    /// Takes the next `count` bits.
     pub(super) fn take(&mut self, count: usize) -> Result<BooleanBuffer> {
         if self.bits.len() - self.at < count {
             return Err(ParquetError::EOF("a page has fewer booleans or levels than values".to_owned()));

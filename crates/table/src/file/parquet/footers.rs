@@ -1,7 +1,7 @@
-//! The footers that this process has read: files are immutable, so nobody reads one twice while there is room for it.
+//! Caches footers for the whole process: data files are immutable, so a footer is read once while it fits.
 //!
-//! They are told apart as manifests are ([`Identity`]): by place, by the properties of the storage that read them, and for
-//! local files by size and when they were written.
+//! Files are identified as manifests are ([`Identity`]): by location, by the properties of the storage that read
+//! them, and local files also by size and modification time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicPtr;
@@ -13,19 +13,19 @@ use crate::error::Result;
 use crate::runtime::{self, Started};
 use crate::storage::{Identity, Storage};
 
-/// Environment variable that bounds the footers that are kept, in bytes; 0 keeps none.
+/// Environment variable with the size of the footer cache in bytes; 0 turns it off.
 pub(super) const BYTES_VARIABLE: &str = "ICEFIELD_FOOTER_CACHE_BYTES";
-/// The bound where nothing is set.
+/// Default size of the cache.
 const DEFAULT_BYTES: usize = 64 << 20;
-/// What a column takes as Arrow sees it, about.
+/// Approximate memory of a column's Arrow field.
 const FIELD_BYTES: usize = 256;
 
 static KEPT: AtomicPtr<Started<Mutex<Footers>>> = AtomicPtr::new(std::ptr::null_mut());
 
-/// A file and the size that its manifest says.
+/// A file and its size according to the manifest.
 type Key = Arc<(Identity, u64)>;
 
-/// Footers by when they were used last.
+/// Footers, ordered by last use.
 struct Footers {
     most: usize,
     slots: HashMap<Key, Slot>,
@@ -40,7 +40,7 @@ struct Slot {
     used: u64,
 }
 
-/// The footer of a file of so many bytes, which `read` reads if it is not known.
+/// The footer of a file of this size: cached, or read by `read`.
 pub(super) fn footer(
     storage: &Storage,
     path: &str,
@@ -55,7 +55,7 @@ pub(super) fn footer(
     if lock().most == 0 {
         return read();
     }
-    // Files that are written within a tick of the clock look alike.
+    // Files rewritten within one clock tick cannot be distinguished, so recent ones are not cached.
     let Some(identity) = storage.identity(path)?.filter(Identity::is_settled) else { return read() };
     let key = Arc::new((identity, size));
     if let Some(footer) = lock().get(&key) {
@@ -137,7 +137,7 @@ mod tests {
         footers.keep(key(3), footer.clone());
         let kept: Vec<bool> = (0..4).map(|number| footers.get(&key(number)).is_some()).collect();
         assert_eq!((kept, footers.bytes), (vec![true, false, true, true], 3 * bytes));
-        // One that is larger than all the room.
+        // A footer larger than the whole cache.
         let mut none = Footers::new(bytes - 1);
         none.keep(key(0), footer);
         assert!(none.get(&key(0)).is_none() && none.bytes == 0);

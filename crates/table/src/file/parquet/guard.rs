@@ -1,4 +1,4 @@
-//! Calls of the Parquet library on bytes that may be damaged.
+//! Calls the Parquet library on bytes that may be damaged, and turns its panics into errors.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,8 +8,8 @@ use parquet::errors::ParquetError;
 
 use crate::error::{Error, Result};
 
-/// Runs the Parquet library on bytes of a file: its errors name the file, and a panic of it is an error too, since it
-/// may meet any bytes.
+/// Runs the Parquet library on the bytes of a file. Errors name the file; a panic is an error too, because damaged
+/// bytes can trigger one.
 pub(super) fn guarded<T>(path: &str, run: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(value)) => Ok(value),
@@ -24,19 +24,19 @@ pub(super) fn guarded<T>(path: &str, run: impl FnOnce() -> Result<T, ParquetErro
     }
 }
 
-/// Whether a panic says that zstd got no memory for a context: neither a defect nor a damaged file.
+/// Whether a panic says that zstd could not allocate a context, which is neither a defect nor a damaged file.
 fn lacks_memory(panic: &(dyn Any + Send)) -> bool {
     let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     said.is_some_and(|said| said.contains("zstd returned null pointer") || said.contains("can create zstd"))
 }
 
-/// The error of what cannot happen, whatever the bytes are, and would give wrong values if it did.
+/// An error for a state that no bytes can produce, but that would give wrong values if it occurred.
 pub(super) fn internal(what: &str) -> ParquetError {
     let error = Error::Internal(format!("Parquet decoder: {what}"));
     ParquetError::External(Box::new(ArrowError::ExternalError(Box::new(error))))
 }
 
-/// An error of a filter comes back as it was; others name the file.
+/// Returns errors of a filter unchanged and adds the file to others.
 fn from_arrow(path: &str, error: ArrowError) -> Error {
     match error {
         ArrowError::ExternalError(source) => match source.downcast::<Error>() {

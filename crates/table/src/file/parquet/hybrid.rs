@@ -1,5 +1,5 @@
-//! Small numbers in runs and in packed groups of eight ("RLE / Bit-packed hybrid" of Parquet): definition levels, and keys of
-//! dictionaries.
+//! Decodes small integers in runs and bit-packed groups of eight (Parquet's "RLE / Bit-packed hybrid"): definition
+//! levels and dictionary keys.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::guard::internal;
 use super::runs::Runs;
 use crate::file::ranges::CLOSE;
 
-/// Numbers of so many bits each, one after the other.
+/// A sequence of integers of a fixed bit width.
 pub(super) struct Hybrid {
     rest: Bytes,
     width: usize,
@@ -23,16 +23,16 @@ enum Run {
     Packed { bytes: Bytes, at: usize, left: usize },
 }
 
-/// Some of the numbers.
+/// A stretch of the sequence.
 pub(super) enum Piece {
-    /// One number, so often.
+    /// A run: the value and its length.
     Same(u32, usize),
-    /// So many numbers of these bytes, from one on.
+    /// Bit-packed integers: the bytes, the first integer's index, and the count.
     Packed(Bytes, usize, usize),
 }
 
 impl Hybrid {
-    /// The numbers of some bytes; `width` is 32 at the most.
+    /// The integers in these bytes; `width` is at most 32.
     pub(super) fn new(rest: Bytes, width: u8) -> Result<Self> {
         if width > 32 {
             return Err(ParquetError::General(format!("a page has numbers of {width} bits")));
@@ -40,7 +40,7 @@ impl Hybrid {
         Ok(Self { rest, width: width.into(), run: Run::Same { value: 0, left: 0 } })
     }
 
-    /// The next numbers, `most` at the most and one at the least.
+    /// The next integers, at least one and at most `most`.
     pub(super) fn next(&mut self, most: usize) -> Result<Piece> {
         while let Run::Same { left: 0, .. } | Run::Packed { left: 0, .. } = self.run {
             self.next_run()?;
@@ -61,7 +61,7 @@ impl Hybrid {
         })
     }
 
-    /// Appends the next numbers, so many.
+    /// Appends the next `count` integers.
     pub(super) fn append(&mut self, mut count: usize, out: &mut Vec<u32>) -> Result<()> {
         out.reserve(count);
         while count > 0 {
@@ -79,8 +79,8 @@ impl Hybrid {
         Ok(())
     }
 
-    /// Gives the next numbers from the first to the last one wanted, in parts without long gaps, each with those wanted of it, and
-    /// passes over the others.
+    /// Calls `give` with stretches of values that cover the selection, each with its selected values, and skips long
+    /// gaps.
     pub(super) fn parts(
         &mut self,
         runs: &Runs<'_>,
@@ -92,14 +92,14 @@ impl Hybrid {
             self.skip(part.start() - runs.start() - passed)?;
             passed = part.start() - runs.start() + part.passed();
             room.clear();
-            // To unpack what lies between short runs takes less time than to begin inside of a group of eight.
+            // Unpacking the gap between short runs is faster than starting inside a group of eight.
             self.append(part.passed(), room)?;
             give(room, &part)?;
         }
         self.skip(runs.passed() - passed)
     }
 
-    /// Passes over the next numbers.
+    /// Skips the next `count` integers.
     pub(super) fn skip(&mut self, mut count: usize) -> Result<()> {
         while count > 0 {
             let (Piece::Same(_, found) | Piece::Packed(_, _, found)) = self.next(count)?;
@@ -113,7 +113,7 @@ impl Hybrid {
         let header = varint(&mut self.rest).ok_or_else(short)?;
         let count = usize::try_from(header >> 1)?;
         self.run = if header & 1 == 1 {
-            // Writers may leave out what no value of the last group needs.
+            // Writers may leave out trailing bytes of the last group that no value needs.
             let bytes = self.rest.split_to(count.saturating_mul(self.width).min(self.rest.len()));
             let left = match self.width {
                 0 => count.saturating_mul(8),
@@ -134,12 +134,12 @@ impl Hybrid {
     }
 }
 
-/// Numbers of some bits each, from the lowest bit of a byte on.
+/// Unpacks integers of `width` bits, starting from the lowest bit of each byte.
 fn unpack(bytes: &[u8], width: usize, first: usize, count: usize, out: &mut Vec<u32>) -> Result<()> {
     if bytes.len() * 8 < (first + count) * width {
         return Err(internal("packed numbers beyond those of their run"));
     }
-    // Up to a whole group, whole groups, and what is left.
+    // Values up to a group boundary, then whole groups, then the rest.
     let before = first.next_multiple_of(8).min(first + count);
     one_by_one(bytes, width, first..before, out);
     let end = before + (first + count - before) / 8 * 8;
@@ -167,7 +167,8 @@ fn unpack(bytes: &[u8], width: usize, first: usize, count: usize, out: &mut Vec<
     Ok(())
 }
 
-/// Groups of eight numbers of `WIDTH` bits, 16 at the most: that many bytes. Returns how many numbers these are.
+/// Unpacks whole groups of eight integers of `WIDTH` bits (at most 16), `WIDTH` bytes per group. Returns the number
+/// of integers.
 fn groups_of<const WIDTH: usize>(bytes: &[u8], out: &mut Vec<u32>) -> usize {
     let (groups, _) = bytes.as_chunks::<WIDTH>();
     for group in groups {
@@ -201,7 +202,7 @@ fn one_by_one(bytes: &[u8], width: usize, numbers: Range<usize>, out: &mut Vec<u
     }));
 }
 
-/// A number of seven bits a byte, the lowest first.
+/// Reads a varint: seven bits per byte, lowest first.
 pub(super) fn varint(bytes: &mut impl Buf) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(numbers(&[2 << 1, 1, 2, 3, 4], 32, 2).unwrap(), [0x0403_0201; 2]);
         assert_eq!(numbers(&[9 << 1], 0, 9).unwrap(), [0; 9]);
         assert_eq!(numbers(&[1 << 1 | 1], 0, 8).unwrap(), [0; 8]);
-        // A group of which only the first three are there.
+        // A group that has only its first three bytes.
         assert_eq!(numbers(&[1 << 1 | 1, 1, 2, 3], 8, 3).unwrap(), [1, 2, 3]);
         assert!(numbers(&[1 << 1 | 1, 1, 2, 3], 8, 4).is_err());
     }

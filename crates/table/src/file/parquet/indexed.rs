@@ -1,9 +1,9 @@
-//! Pages of a column chunk that are found by the page index ("Page Index" of Parquet), each with the rows that it says.
+//! Reads pages of a column chunk that the page index locates ("Page Index" of Parquet), and checks their row counts.
 //!
-//! The library believes the index: a page that has other rows would give its values to rows that have others, without an
-//! error. Pages that are read are counted; those that are skipped are not, but where a row group is read in slices, each of
-//! its pages is read by one of them, and the first page that differs is an error before rows of any later one. Where only
-//! some rows are wanted, the headers of all pages were read before ([`Checks`](super::page_index::Checks)).
+//! The parquet crate trusts the index: if a page had other rows than the index says, its values would silently go to
+//! the wrong rows. So every page that is read is counted. Skipped pages are not, but when a row group is read in
+//! slices, one of them reads each page, and the first mismatch is an error before rows of later pages are returned.
+//! If only some rows are selected, [`Checks`](super::page_index::Checks) reads the headers of all pages first.
 
 use std::collections::VecDeque;
 
@@ -16,20 +16,20 @@ use parquet::file::page_index::offset_index::PageLocation;
 
 use super::hybrid::varint;
 
-/// Pages whose rows are counted when they are read.
+/// Pages whose rows are counted as they are read.
 pub(super) struct IndexedPages {
     pages: Box<dyn PageReader>,
-    /// The rows of each data page that is left, as the index has them.
+    /// Row counts of the remaining data pages, from the index.
     rows: VecDeque<u64>,
-    /// Whether a dictionary comes next.
+    /// Whether a dictionary page comes first.
     has_dictionary: bool,
-    /// The largest repetition level, 0 where each row has one value.
+    /// The maximum repetition level; 0 if each row has one value.
     most: i16,
     column: String,
 }
 
 impl IndexedPages {
-    /// Pages of a column chunk of so many rows that `pages` finds by their places.
+    /// Pages of a column chunk with this number of rows, located by `pages`.
     pub(super) fn new(
         pages: Box<dyn PageReader>,
         about: &ColumnChunkMetaData,
@@ -102,8 +102,8 @@ impl PageReader for IndexedPages {
     }
 }
 
-/// The rows of a page of a repeated column, from its repetition levels; None if these are not what its header says, or if it
-/// begins inside of a row.
+/// Counts the rows of a page of a repeated column by its repetition levels; `None` if they contradict its header, or
+/// if the page starts inside a row.
 pub(super) fn rows(page: &Page, most: i16) -> Option<u64> {
     let width = i16::BITS - most.leading_zeros();
     let (levels, is_packed) = match page {
@@ -130,7 +130,7 @@ pub(super) fn rows(page: &Page, most: i16) -> Option<u64> {
     (counted.left == 0 && !counted.begins_inside).then_some(counted.rows)
 }
 
-/// Levels of which some were counted.
+/// A count of repetition levels.
 #[derive(Default)]
 struct Counted {
     left: usize,
@@ -150,14 +150,14 @@ impl Counted {
         }
     }
 
-    /// Runs and packed groups of eight ("RLE / Bit-packed hybrid").
+    /// Counts in runs and bit-packed groups of eight ("RLE / Bit-packed hybrid").
     fn runs(&mut self, mut bytes: &[u8], width: u32) -> Option<()> {
         while self.left > 0 {
             let header = varint(&mut bytes)?;
             let count = usize::try_from(header >> 1).ok()?;
             if header & 1 == 1 {
                 let length = count.checked_mul(usize::try_from(width).ok()?)?;
-                // Writers may leave out what no value of the last group needs.
+                // Writers may leave out trailing bytes of the last group that no value needs.
                 let (packed, rest) = bytes.split_at(length.min(bytes.len()));
                 self.packed(packed, count.checked_mul(8)?.min(self.left), width, false)?;
                 bytes = rest;
@@ -175,7 +175,7 @@ impl Counted {
         Some(())
     }
 
-    /// Levels of so many bits each, from the lowest bit of a byte on, or from its highest.
+    /// Counts in bit-packed levels, stored from the lowest or the highest bit of a byte.
     fn packed(&mut self, bytes: &[u8], count: usize, width: u32, is_high_first: bool) -> Option<()> {
         let (mut bytes, mut bits, mut held) = (bytes.iter(), 0_u64, 0);
         for _ in 0..count {

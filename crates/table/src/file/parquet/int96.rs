@@ -1,5 +1,5 @@
-//! INT96, which the specification does not know and Impala, Hive and Spark write: a day and its nanoseconds, of which the file does
-//! not say whether they are of UTC. They are read as the timestamp that the table has there.
+//! Reads INT96 timestamps, which Impala, Hive and Spark write and the specification does not mention. INT96 stores a
+//! day and its nanoseconds, without a time zone. It is read as the table's timestamp type for the column.
 
 use std::iter::Enumerate;
 use std::slice;
@@ -13,13 +13,13 @@ use icefield_format::types::{PrimitiveType, Schema, Type};
 use parquet::basic::Type as PhysicalType;
 use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 
-/// Whether a file has columns of INT96.
+/// Whether a file has INT96 columns.
 pub(super) fn is_in(descriptor: &SchemaDescriptor) -> bool {
     descriptor.columns().iter().any(is_int96)
 }
 
-/// The columns of a file with those of INT96 as the timestamps of a schema, where it has their ids, which `with_ids` gives. All
-/// others are microseconds with a zone: nanoseconds of 64 bits end in 2262.
+/// The columns of a file, with each INT96 column typed as the table's timestamp; `with_ids` carries the field ids.
+/// INT96 columns without a table column are microseconds with a zone, because 64-bit nanoseconds end in 2262.
 pub(super) fn typed(
     descriptor: &SchemaDescriptor,
     fields: &Fields,
@@ -29,7 +29,7 @@ pub(super) fn typed(
     walk(descriptor, fields, with_ids, schema, timestamp).0
 }
 
-/// As [`typed`], but with [`checked`] in place of nanoseconds, and the leaves that have them.
+/// As [`typed`], but with [`checked`] instead of nanoseconds, and the leaves that use it.
 pub(super) fn to_check(
     descriptor: &SchemaDescriptor,
     fields: &Fields,
@@ -45,12 +45,12 @@ pub(super) fn to_check(
     (fields, found.into_iter().filter_map(is_checked).collect())
 }
 
-/// Microseconds with a zone that no other column of a file has.
+/// A marker type, microseconds with a special zone that no other column of a file has.
 fn checked() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into()))
 }
 
-/// The column of [`checked`] values that no nanoseconds of 64 bits hold.
+/// The name of a [`checked`] column with a value outside the range of 64-bit nanoseconds.
 pub(super) fn not_in_nanos(batch: &RecordBatch) -> Option<String> {
     let mut columns = batch.schema_ref().fields().iter().zip(batch.columns());
     columns.find_map(|(field, column)| beyond(field, &column.to_data()))
@@ -86,18 +86,18 @@ fn is_int96(leaf: &ColumnDescPtr) -> bool {
     leaf.physical_type() == PhysicalType::INT96
 }
 
-/// A walk through the columns of a file, in the order of its leaves.
+/// Walks the columns of a file in leaf order.
 struct Walk<'a, F> {
     leaves: Enumerate<slice::Iter<'a, ColumnDescPtr>>,
-    /// Leaves of INT96, and what they are read as.
+    /// INT96 leaves and the types to read them as.
     found: Vec<(usize, DataType)>,
     schema: Option<&'a Schema>,
-    /// What INT96 is read as that is of a type for the table.
+    /// Maps the table's type to the type to read INT96 as.
     of_type: F,
 }
 
 impl<'a, F: Fn(Option<&Type>) -> DataType> Walk<'a, F> {
-    /// `parent` is the table's type of the field that these are in.
+    /// `parent` is the table's type of the enclosing field.
     fn fields(&mut self, fields: &Fields, with_ids: &Fields, parent: Option<&'a Type>) -> Fields {
         let pairs = fields.iter().zip(with_ids).enumerate();
         pairs.map(|(place, (field, with_id))| self.field(field, with_id, self.inner(parent, place, with_id))).collect()
@@ -126,7 +126,8 @@ impl<'a, F: Fn(Option<&Type>) -> DataType> Walk<'a, F> {
         Arc::new(field.as_ref().clone().with_data_type(found))
     }
 
-    /// The table's type of a field in one of this type: elements, keys and values have no ids of their own to be asked for.
+    /// The table's type of a nested field: elements, keys and values may lack ids, so they are found by position in
+    /// the parent.
     fn inner(&self, parent: Option<&'a Type>, place: usize, with_id: &Field) -> Option<&'a Type> {
         match parent {
             Some(Type::List(list)) => Some(&list.element.ty),
@@ -158,7 +159,7 @@ mod tests {
         TableField::optional(id, format!("f{id}"), ty)
     }
 
-    /// Only what is stored as INT96 is read as what the table has; the walk does not lose its place in what else there is.
+    /// Only INT96 columns take the table's type; the walk keeps its position across the others.
     #[test]
     fn columns_of_int96_are_the_timestamps_of_the_table_at_any_depth() {
         let message = "message m {

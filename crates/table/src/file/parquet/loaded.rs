@@ -1,8 +1,8 @@
-//! Row groups whose column chunks are in memory: their pages are inflated with one context of ZSTD a thread.
+//! Reads row groups whose column chunks are in memory, and decompresses their pages with one ZSTD context per thread.
 //!
-//! The library makes a context for each column chunk, of 100 KB that the system must clear: of a whole read of files of 1,000
-//! rows that was a quarter of the time. What it says of pages it says of those that are not compressed, too: it is given
-//! column chunks as if they were, and the pages are inflated here.
+//! The parquet crate creates a 100 KB context per column chunk, which the system must zero: this cost a quarter of a
+//! scan of files with 1,000 rows. To keep its checks, the crate gets metadata that declares the chunks uncompressed,
+//! and the pages are decompressed here.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -24,10 +24,11 @@ use zstd::zstd_safe::get_frame_content_size;
 
 use super::whole_chunk::WholeChunk;
 
-/// Bytes that are tried for a page that does not say how many it takes, and those that are kept for the next such page.
+/// Initial buffer for a page that does not state its decompressed size, and the maximum size of a buffer that is kept
+/// for reuse.
 const SCRATCH: (usize, usize) = (1 << 20, 8 << 20);
 
-/// What inflates pages, and room for those that do not say how long they are.
+/// A decompression context, and a buffer for pages that do not state their size.
 #[derive(Default)]
 struct Inflater {
     context: Option<Decompressor<'static>>,
@@ -38,7 +39,7 @@ thread_local! {
     static ZSTD: RefCell<Inflater> = RefCell::default();
 }
 
-/// Some row groups of a file, and the bytes of some of their column chunks.
+/// Some row groups of a file, with the bytes of some column chunks.
 pub(super) struct LoadedGroups {
     metadata: Arc<ParquetMetaData>,
     groups: Vec<usize>,
@@ -47,12 +48,12 @@ pub(super) struct LoadedGroups {
 }
 
 impl LoadedGroups {
-    /// Row groups without a byte.
+    /// Row groups without bytes.
     pub(super) fn new(metadata: Arc<ParquetMetaData>, groups: Vec<usize>) -> Self {
         Self { metadata, groups, chunks: HashMap::new() }
     }
 
-    /// Adds the bytes of a column chunk, which lie in the file from `start` on.
+    /// Adds the bytes of a column chunk that starts at offset `start` of the file.
     pub(super) fn add(&mut self, group: usize, column: usize, start: u64, bytes: Bytes) {
         self.chunks.insert((group, column), Arc::new(ChunkBytes { start, bytes }));
     }
@@ -93,7 +94,7 @@ impl RowGroups for LoadedGroups {
     }
 }
 
-/// The column chunks of one column, one after the other.
+/// The column chunks of one column in order.
 struct Chunks(std::vec::IntoIter<Box<dyn PageReader>>);
 
 impl Iterator for Chunks {
@@ -106,7 +107,7 @@ impl Iterator for Chunks {
 
 impl PageIterator for Chunks {}
 
-/// A part of a file that is in memory.
+/// A part of a file in memory.
 struct ChunkBytes {
     start: u64,
     bytes: Bytes,
@@ -144,32 +145,32 @@ impl ChunkReader for ChunkBytes {
     }
 }
 
-/// The pages of a column chunk, inflated.
+/// The decompressed pages of a column chunk.
 pub(super) struct InflatedPages<R: ChunkReader> {
-    /// The pages as they lie in the file.
+    /// The pages as stored.
     packed: SerializedPageReader<R>,
-    /// The first of them, until it is asked for.
+    /// The first page, until it is read.
     first: Option<Page>,
-    /// Bytes of a page, at the most.
+    /// Maximum bytes of a page.
     most: usize,
 }
 
 impl<R: ChunkReader> InflatedPages<R> {
-    /// None where the first page cannot be inflated: whatever it is, the library says so.
+    /// `None` if the first page cannot be decompressed here; the parquet crate then reads it and reports any error.
     fn new(bytes: Arc<R>, about: &ColumnChunkMetaData, rows: usize) -> Option<Self> {
         let mut own = Self::lazy(bytes, about, rows, None).ok()?;
         own.first = own.get_next_page().ok()?;
         Some(own)
     }
 
-    /// Pages that are not read before they are asked for; `places` says where they lie, if they are found by that.
+    /// Pages that are read on demand; `places` locates them, if known.
     pub(super) fn lazy(
         bytes: Arc<R>,
         about: &ColumnChunkMetaData,
         rows: usize,
         places: Option<Vec<PageLocation>>,
     ) -> Result<Self> {
-        // Headers of pages have 32 bits for their sizes.
+        // Page headers store sizes in 32 bits.
         let most = usize::try_from(about.uncompressed_size().min(i64::from(i32::MAX)))?;
         let as_plain = about.clone().into_builder().set_compression(Compression::UNCOMPRESSED).build()?;
         let packed = SerializedPageReader::new(bytes, &as_plain, rows, places)?;
@@ -212,7 +213,8 @@ impl<R: ChunkReader> PageReader for InflatedPages<R> {
     }
 }
 
-/// A page of a column chunk that says it is not compressed, inflated; of its second version only the values are compressed.
+/// Decompresses a page of a column chunk that claims to be uncompressed; in version 2 pages only the values are
+/// compressed.
 fn inflated(mut page: Page, most: usize) -> Result<Page> {
     match &mut page {
         Page::DataPage { buf, .. } | Page::DictionaryPage { buf, .. } => *buf = inflate(buf, 0, most)?,
@@ -225,14 +227,14 @@ fn inflated(mut page: Page, most: usize) -> Result<Page> {
     Ok(page)
 }
 
-/// The first bytes as they are, and the others inflated, to so many bytes at the most.
+/// Copies the first `levels` bytes and decompresses the rest, up to `most` bytes in total.
 fn inflate(bytes: &Bytes, levels: usize, most: usize) -> Result<Bytes> {
     let invalid = || ParquetError::General("a page is longer than its column chunk says".to_owned());
     let (levels, packed) = bytes.split_at_checked(levels).ok_or_else(invalid)?;
     if packed.is_empty() {
         return Ok(Bytes::copy_from_slice(levels));
     }
-    // Not every writer notes how long a frame is, Java's does not.
+    // Not every writer stores the length of a frame; Java's does not.
     let noted = get_frame_content_size(packed).ok().flatten().and_then(|size| usize::try_from(size).ok());
     ZSTD.with_borrow_mut(|inflater| match noted {
         Some(size) if size > most => Err(invalid()),
@@ -257,7 +259,7 @@ impl Inflater {
         }
     }
 
-    /// A frame that does not note its length, behind levels: tried with more and more room, `most` at the end.
+    /// Decompresses a frame without a stored length, with a growing buffer of at most `most` bytes.
     fn unnoted(&mut self, levels: &[u8], packed: &[u8], most: usize) -> Result<Bytes> {
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut room = scratch.capacity().max(SCRATCH.0).min(most);
@@ -288,7 +290,7 @@ mod tests {
 
     use super::*;
 
-    /// A frame that says how long it is, as ours do, and one that does not, as Java's.
+    /// A frame with a stored length, as ours, and one without, as Java's.
     fn frames(text: &[u8]) -> [Bytes; 2] {
         let noted = zstd::bulk::compress(text, 3).unwrap();
         let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();

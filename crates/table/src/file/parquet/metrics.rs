@@ -1,4 +1,4 @@
-//! Metrics of a Parquet file from its footer: its statistics say everything, gathered while the values were encoded.
+//! Computes the metrics of a Parquet file from the statistics in its footer.
 
 use std::collections::BTreeMap;
 
@@ -17,23 +17,23 @@ use crate::file::leaves::skip;
 use crate::file::metrics::FileMetrics;
 use crate::file::modes::Modes;
 
-/// What is known of one column over the row groups so far.
+/// What is known about a column from the row groups so far.
 #[derive(Default)]
 struct ColumnMetrics {
     values: i64,
     nulls: i64,
     nans: i64,
-    /// A row group of which the NaNs were not counted.
+    /// Some row group has no NaN count.
     nans_unknown: bool,
     lower: Option<Value>,
     upper: Option<Value>,
-    /// A row group without statistics: nothing can be said.
+    /// Some row group has no statistics, so nothing is known.
     unknown: bool,
-    /// A row group with values and without bounds.
+    /// Some row group has values but no bounds.
     unbounded: bool,
 }
 
-/// The metrics that a footer and the modes give.
+/// The metrics from a footer, as the metrics modes ask.
 pub(super) fn from_footer(footer: &ParquetMetaData, schema: &Schema, modes: &Modes) -> Result<FileMetrics> {
     let mut metrics = FileMetrics { record_count: footer.file_metadata().num_rows(), ..FileMetrics::default() };
     let mut columns: BTreeMap<i32, ColumnMetrics> = BTreeMap::new();
@@ -56,9 +56,9 @@ pub(super) fn from_footer(footer: &ParquetMetaData, schema: &Schema, modes: &Mod
     Ok(metrics)
 }
 
-/// The metrics of a file that any writer may have made; `fields` are its columns with the ids that they are read by.
+/// The metrics of a file from any writer; `fields` are its columns with the ids they are read by.
 ///
-/// Statistics that others order in another way, or store in another type than the table has, give no bounds.
+/// Statistics in another order, or stored in another type than the table's, give no bounds.
 pub(super) fn of_foreign(
     footer: &ParquetMetaData,
     fields: &Fields,
@@ -92,12 +92,12 @@ pub(super) fn of_foreign(
     Ok(metrics)
 }
 
-/// A leaf of a file and the column of the table that it is read as.
+/// A leaf of a file and the table column it is read as.
 struct Leaf<'a> {
-    /// Its number among the leaves of the file.
+    /// Its index among the leaves of the file.
     place: usize,
     id: i32,
-    /// The type, where counts and bounds are kept: outside of lists and maps.
+    /// The type, if counts and bounds are kept: outside lists and maps.
     counted: Option<&'a Type>,
     /// Whether its statistics are values of that type.
     comparable: bool,
@@ -108,7 +108,7 @@ fn collect<'a>(fields: &Fields, schema: &'a Schema, counted: bool, next: &mut us
         let known = field_id(field).and_then(|id| schema.find_field(id));
         match field.data_type() {
             DataType::Struct(parts) if known.is_some_and(|field| field.ty == Type::Variant) => {
-                // As for files that are written here: the counts of a variant are those of its metadata part.
+                // As in files written here, a variant takes its counts from its metadata part.
                 for part in parts {
                     if let Some(column) = known.filter(|_| counted && part.name() == "metadata") {
                         let (id, ty) = (column.id, Some(&column.ty));
@@ -138,9 +138,9 @@ fn first_offset(chunk: &ColumnChunkMetaData) -> i64 {
         .map_or(chunk.data_page_offset(), |dictionary| dictionary.min(chunk.data_page_offset()))
 }
 
-/// The field of a leaf, and its type where counts and bounds are kept: columns in lists and maps have a size only.
+/// The field of a leaf, and its type if counts and bounds are kept; columns in lists and maps only have a size.
 ///
-/// The parts of a variant have no ids of their own; its counts are those of its metadata part.
+/// The parts of a variant have no ids; its counts are those of its metadata part.
 fn counted<'a>(chunk: &ColumnChunkMetaData, schema: &'a Schema) -> Option<(i32, Option<&'a Type>)> {
     let info = chunk.column_descr().self_type().get_basic_info();
     if info.has_id() {
@@ -200,9 +200,9 @@ impl ColumnMetrics {
     }
 }
 
-/// Smallest and largest value of a chunk; none where there is no value but null and NaN.
+/// Smallest and largest value of a chunk; `None` if it contains only nulls and NaN.
 ///
-/// Shapes have none: the order of their bytes means nothing.
+/// Shapes have no bounds: the order of their bytes is meaningless.
 fn chunk_bounds(statistics: &Statistics, ty: &PrimitiveType) -> Option<(Value, Value)> {
     if matches!(ty, PrimitiveType::Geometry { .. } | PrimitiveType::Geography { .. }) {
         return None;
@@ -220,7 +220,7 @@ fn is_nan(value: &Value) -> bool {
     }
 }
 
-/// A value in Parquet's plain encoding, which differs from the single-value form for decimals only.
+/// A value in PLAIN encoding, which differs from the single-value form only for decimals.
 fn stored_value(bytes: &[u8], ty: &PrimitiveType) -> Option<Value> {
     if let PrimitiveType::Decimal { precision, .. } = ty {
         let unscaled = match precision {

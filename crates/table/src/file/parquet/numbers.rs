@@ -1,4 +1,4 @@
-//! Numbers of flat columns: values of a fixed width, which plain pages and dictionaries have behind one another.
+//! Decodes flat numeric columns: fixed-width values, stored contiguously in PLAIN pages and dictionaries.
 
 use std::sync::Arc;
 
@@ -17,22 +17,22 @@ use super::guard::internal;
 use super::hybrid::Hybrid;
 use super::runs::Runs;
 
-/// How numbers are stored, and what they become.
+/// How numbers are stored and what they decode to.
 pub(super) trait Number: Send {
-    /// The physical type of Parquet.
+    /// The Parquet physical type.
     type Stored: ParquetType;
-    /// What has the numbers, whatever the type of the column says that they are.
+    /// The Arrow primitive with this representation; the column's own type may be another with the same one.
     type Array: ArrowPrimitiveType;
 
-    /// Appends numbers of a page, which has the lowest byte of each first.
+    /// Appends the little-endian numbers of a page.
     fn append(bytes: &[u8], out: &mut MutableBuffer);
-    /// A number that the library has decoded.
+    /// Converts a number that the parquet crate decoded.
     fn of(stored: &<Self::Stored as ParquetType>::T) -> Native<Self>;
 }
 
 type Native<N> = <<N as Number>::Array as ArrowPrimitiveType>::Native;
 
-/// How many bytes a number has in a page.
+/// Bytes of a number in a page.
 const fn width<N: Number>() -> usize {
     size_of::<<N::Stored as ParquetType>::T>()
 }
@@ -70,13 +70,13 @@ numbers! {
     Floats: FloatType f32 as Float32Type;
     /// Doubles.
     Doubles: DoubleType f64 as Float64Type;
-    /// Decimals of nine digits at the most.
+    /// Decimals of at most nine digits.
     IntDecimals: Int32Type i32 as Decimal128Type;
-    /// Decimals of 18 digits at the most.
+    /// Decimals of at most 18 digits.
     LongDecimals: Int64Type i64 as Decimal128Type;
 }
 
-/// The numbers of a column that were read.
+/// The decoded numbers of a column.
 pub(super) struct Numbers<N: Number> {
     ty: DataType,
     made: MutableBuffer,
@@ -84,18 +84,18 @@ pub(super) struct Numbers<N: Number> {
     keys: Vec<u32>,
 }
 
-/// Numbers of a page that were not taken.
+/// The unread numbers of a page.
 pub(super) enum Page<N: Number> {
-    /// Behind one another.
+    /// Contiguous values.
     Plain(Bytes),
-    /// As keys of the dictionary.
+    /// Dictionary keys.
     Keys(Hybrid),
-    /// As the library has decoded them, and how many of them were taken.
+    /// Values decoded by the parquet crate, and how many were read.
     Decoded(Vec<<N::Stored as ParquetType>::T>, usize),
 }
 
 impl<N: Number> Numbers<N> {
-    /// No numbers, of a type whose arrays have what `N` has.
+    /// No numbers yet; `ty` is a type with the representation of `N`.
     pub(super) fn new(ty: DataType) -> Self {
         Self { ty, made: MutableBuffer::default(), dictionary: None, keys: Vec::new() }
     }
@@ -120,7 +120,7 @@ impl<N: Number> Values for Numbers<N> {
         match encoding {
             Encoding::PLAIN => Ok(Some(Page::Plain(bytes))),
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
-                // A page of nulls alone may have no byte.
+                // A page that contains only nulls may have no bytes.
                 let Some(width) = bytes.first().copied() else { return Ok(Some(Page::Plain(bytes))) };
                 Ok(Some(Page::Keys(Hybrid::new(bytes.slice(1..), width)?)))
             }
@@ -212,7 +212,7 @@ impl<N: Number> Values for Numbers<N> {
     }
 }
 
-/// The bytes of so many numbers.
+/// The bytes of the first `count` numbers.
 fn taken<N: Number>(bytes: &[u8], count: usize) -> Result<&[u8]> {
     let length = count.checked_mul(width::<N>());
     length.and_then(|length| bytes.get(..length)).ok_or_else(ends_early)

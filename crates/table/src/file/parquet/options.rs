@@ -1,4 +1,4 @@
-//! How Parquet files are written: the `write.parquet.*` properties of a table.
+//! Write options of Parquet files: a table's `write.parquet.*` properties.
 
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
@@ -16,12 +16,12 @@ use icefield_format::types::Schema;
 
 use crate::error::{Error, Result};
 
-/// How Parquet files are written.
+/// Write options of Parquet files.
 #[derive(Debug, Clone)]
 pub struct ParquetOptions {
     /// Encoded size at which a row group is closed (`write.parquet.row-group-size-bytes`).
     pub row_group_bytes: usize,
-    /// Rows at which a row group is closed, if its size has not closed it before (`write.parquet.row-group-limit`).
+    /// Rows at which a row group is closed, unless its size has closed it earlier (`write.parquet.row-group-limit`).
     pub row_group_rows: usize,
     compression: Compression,
     page_bytes: usize,
@@ -30,7 +30,7 @@ pub struct ParquetOptions {
     version: WriterVersion,
     blooms: Vec<Bloom>,
     without_statistics: Vec<String>,
-    /// Columns for which it is said whether they may have a dictionary.
+    /// Columns for which a property turns the dictionary on or off.
     dictionaries: Vec<(String, bool)>,
 }
 
@@ -65,7 +65,7 @@ impl ParquetOptions {
         })
     }
 
-    /// The Parquet writer's own properties for files of this schema.
+    /// The parquet crate's writer properties for files of this schema.
     pub(super) fn parquet(&self, schema: &Schema, file: &SchemaDescriptor) -> WriterProperties {
         let mut builder = WriterProperties::builder()
             .set_created_by(concat!("icefield version ", env!("CARGO_PKG_VERSION")).to_owned())
@@ -74,7 +74,7 @@ impl ParquetOptions {
             .set_data_page_size_limit(self.page_bytes)
             .set_data_page_row_count_limit(self.page_rows)
             .set_dictionary_page_size_limit(self.dictionary_bytes)
-            // The row group is closed by us, by bytes and rows. Bounds are cut by us too, to what the metrics mode allows.
+            // We close row groups, by bytes and rows, and truncate bounds to the metrics mode.
             .set_max_row_group_row_count(None)
             .set_max_row_group_bytes(None)
             .set_statistics_truncate_length(None);
@@ -106,7 +106,7 @@ impl Bloom {
     }
 }
 
-/// Path in the file of a column named as in the table; none where it is not a column of the file.
+/// The path in the file of a column named as in the table; `None` if the file has no such column.
 fn column_path(schema: &Schema, file: &SchemaDescriptor, name: &str) -> Option<ColumnPath> {
     let id = schema.find_by_name(name, true).ok()??.id;
     let columns = file.columns().iter();
@@ -141,7 +141,7 @@ fn blooms(properties: &StringMap) -> Result<Vec<Bloom>> {
     let bloom = |(column, _): (&str, bool)| {
         let fpp = PARQUET_BLOOM_FILTER_COLUMN_FPP_PREFIX.of(column, properties)?;
         let distinct = PARQUET_BLOOM_FILTER_COLUMN_NDV_PREFIX.of(column, properties)?;
-        // As many values as the largest filter has bits for.
+        // The number of values for which the largest filter has enough bits.
         let bits = PARQUET_BLOOM_FILTER_MAX_BYTES.read_size(properties)? as f64 * 8.0;
         let most = (-bits * (1.0 - fpp.powf(0.125)).ln() / 8.0).max(1.0) as u64;
         let distinct = match distinct {

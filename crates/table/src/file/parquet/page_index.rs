@@ -1,12 +1,12 @@
-//! What the page index of a file says of its pages, held against the pages ("Page Index" of Parquet).
+//! Checks the page index of a file against its pages ("Page Index" of Parquet).
 //!
-//! The library believes the index: where it finds pages by it, a page that has other rows would give its values to rows that
-//! have others. So an index that contradicts itself or the footer is not used at all ([`sound`]), and one that is used is
-//! held against the pages: those that are read are counted, and where rows are skipped, the headers of the others are read too,
-//! since they say with which row these begin. Headers of local files cost next to nothing. In an object store each would be a
-//! request: there the last page, fetched with the others, stands for those that are not read, and so it does for pages of
-//! repeated values whose headers do not count rows. Two errors of an index that make up for each other in pages that nobody
-//! reads stay unseen there.
+//! The parquet crate trusts the index: if a page had other rows than the index says, its values would silently go to
+//! the wrong rows. So an index that contradicts itself or the footer is not used at all ([`sound`]). An index that is
+//! used is checked: rows of pages that are read are counted, and if rows are skipped, the headers of the other pages
+//! are read too, because they say how many rows come before. For local files these headers cost next to nothing. In
+//! an object store each would be a request; there the last page is fetched with the others and checked in place of
+//! the unread pages, and so it is for pages of repeated values whose headers do not count rows. Two errors of an
+//! index that cancel out within unread pages stay undetected there.
 
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
@@ -27,14 +27,14 @@ use super::guard::guarded;
 use super::{indexed, whole_chunk};
 use crate::error::Result as TableResult;
 
-/// Bytes that are read of a page for its header; where they are too few, the page is read.
+/// Bytes read of a page for its header; if they are too few, the whole page is read.
 const HEADER: u64 = 128;
 
-/// A page index without the columns of which it cannot be true.
+/// A page index that hides columns with inconsistent entries.
 #[derive(Debug)]
 struct Sound {
     index: Arc<dyn PageIndexProvider>,
-    /// By row group and column.
+    /// Row group and column of the hidden entries.
     unsound: HashSet<(usize, usize)>,
 }
 
@@ -60,8 +60,8 @@ impl PageIndexProvider for Sound {
     }
 }
 
-/// A footer whose row groups are numbered by their places in it. Rows are counted through a file in that order: the `ordinal` of a
-/// row group is optional, and files that were put together of others keep those of their parts.
+/// Renumbers the row groups of a footer by their position. Rows are numbered through a file in that order: the
+/// `ordinal` of a row group is optional, and files concatenated from others keep the ordinals of their parts.
 pub(super) fn numbered(metadata: ParquetMetaData) -> Result<ParquetMetaData> {
     let is_its_place =
         |(place, group): (usize, &RowGroupMetaData)| group.ordinal().map(usize::try_from) == Some(Ok(place));
@@ -75,7 +75,7 @@ pub(super) fn numbered(metadata: ParquetMetaData) -> Result<ParquetMetaData> {
     Ok(builder.build())
 }
 
-/// A footer whose page index describes each column chunk from its first row and byte to its last ones, or says nothing of it.
+/// Hides the page index of each column chunk that it does not describe from its first row and byte to its last.
 pub(super) fn sound(metadata: ParquetMetaData) -> ParquetMetaData {
     let Some(index) = metadata.page_index().cloned() else { return metadata };
     let mut unsound = HashSet::new();
@@ -93,7 +93,7 @@ pub(super) fn sound(metadata: ParquetMetaData) -> ParquetMetaData {
     metadata.into_builder().set_page_index(Some(Arc::new(Sound { index, unsound }))).build()
 }
 
-/// Whether pages lie behind each other up to the end of their column chunk, and begin with ascending rows from the first one on.
+/// Whether pages are contiguous up to the end of their column chunk and their first rows ascend from 0.
 fn is_sound(places: &[PageLocation], chunk: &ColumnChunkMetaData, rows: i64) -> bool {
     let Some(chunk) = range(chunk) else { return false };
     let (Some(first), Some(last)) = (places.first(), places.last()) else { return false };
@@ -109,19 +109,19 @@ fn is_sound(places: &[PageLocation], chunk: &ColumnChunkMetaData, rows: i64) -> 
         && places.iter().all(|place| place.compressed_page_size > 0)
 }
 
-/// Where a column chunk lies.
+/// The byte range of a column chunk.
 fn range(chunk: &ColumnChunkMetaData) -> Option<Range<u64>> {
     let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
     let (start, length) = (u64::try_from(start).ok()?, u64::try_from(chunk.compressed_size()).ok()?);
     Some(start..start.checked_add(length)?)
 }
 
-/// Where a page ends.
+/// The end of a page.
 fn end(place: &PageLocation) -> Option<u64> {
     u64::try_from(place.offset).ok()?.checked_add(u64::try_from(place.compressed_page_size).ok()?)
 }
 
-/// A column chunk of which pages are found by the page index.
+/// A column chunk whose pages are located by the page index.
 #[derive(Clone)]
 struct Chunk {
     group: usize,
@@ -130,19 +130,19 @@ struct Chunk {
     is_checked: bool,
 }
 
-/// Which pages of some columns were held against the page index.
+/// Tracks which pages of some columns were checked against the page index.
 pub(super) struct Checks {
     metadata: Arc<ParquetMetaData>,
     chunks: Vec<Chunk>,
-    /// Column chunks of lists and maps by where they begin: their values are counted where they are fetched whole.
+    /// Column chunks of lists and maps by start offset: their values are counted if they are fetched whole.
     repeated: HashMap<u64, ColumnChunkMetaData>,
-    /// Whether rows are skipped by the page index; else it says where pages lie, and no more.
+    /// Whether rows are skipped by the page index; otherwise it only locates pages.
     is_sparse: bool,
     is_remote: bool,
 }
 
 impl Checks {
-    /// Nothing is checked yet of some columns of some row groups. `is_sparse` if rows of them are skipped, or may be.
+    /// Nothing is checked yet for some columns of some row groups. `is_sparse` if rows are skipped, or may be.
     pub(super) fn new(
         metadata: &Arc<ParquetMetaData>,
         groups: &[usize],
@@ -165,7 +165,8 @@ impl Checks {
         Self { metadata: Arc::clone(metadata), chunks, repeated, is_sparse, is_remote }
     }
 
-    /// Checks the headers of pages, but for those with rows of a row group, counted from its first one on, that are read.
+    /// Checks the headers of pages in a row group, except pages with `rows` that are read; rows count from the first
+    /// of the group.
     pub(super) fn headers(
         &self,
         path: &str,
@@ -185,7 +186,8 @@ impl Checks {
         Ok(())
     }
 
-    /// What [`Checks::fetched`] needs beside ranges of a remote file: fetched with them it costs no request that is waited for.
+    /// The ranges that [`Checks::fetched`] needs in addition to some ranges of a remote file, to be fetched together
+    /// without another round trip.
     pub(super) fn beside(&self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
         let is_wanted = |chunk: &&Chunk| {
             let within = |range: &&Range<u64>| chunk.place.start <= range.start && range.end <= chunk.place.end;
@@ -199,7 +201,7 @@ impl Checks {
         last.filter(|page| !ranges.iter().any(|range| range.start == page.start)).collect()
     }
 
-    /// Checks pages that were fetched, and of the columns that they belong to those that were not; `read` reads these.
+    /// Checks fetched pages, and unfetched pages of the same columns; `read` reads those.
     pub(super) fn fetched(
         &mut self,
         path: &str,
@@ -260,7 +262,7 @@ impl Checks {
         match rows {
             Some(Some(rows)) if guarded(path, || pages.same(number, rows)).is_ok() => Ok(()),
             Some(None) if !is_last => Ok(()),
-            // A header that does not count rows, or counts them wrongly; or a long one, as those with long statistics are.
+            // The header has no row count, or a wrong one; or it is long, as with long statistics.
             _ => {
                 let bytes = read(page)?;
                 let counts = is_last || rows.is_some() || pages.is_flat();
@@ -270,7 +272,7 @@ impl Checks {
     }
 }
 
-/// The pages of a column chunk as the page index has them.
+/// The pages of a column chunk according to the page index.
 struct Pages<'a> {
     group: usize,
     chunk: &'a ColumnChunkMetaData,
@@ -297,19 +299,19 @@ impl<'a> Pages<'a> {
         ParquetError::General(format!("row group {}, column {column}: {message}", self.group))
     }
 
-    /// Where a page lies.
+    /// The byte range of a page.
     fn range(&self, number: usize) -> Option<Range<u64>> {
         let place = self.places.get(number)?;
         Some(u64::try_from(place.offset).ok()?..end(place)?)
     }
 
-    /// Where the dictionary lies, if there is one.
+    /// The byte range of the dictionary, if there is one.
     fn dictionary(&self) -> Option<Range<u64>> {
         let first = self.range(0)?;
         (first.start > self.place.start).then_some(self.place.start..first.start)
     }
 
-    /// Checks a page, a dictionary or all of the column chunk, which lies here in the file.
+    /// Checks the bytes at `range`: a page, the dictionary or the whole column chunk.
     fn check(&self, range: &Range<u64>, bytes: &Bytes, counts: bool) -> Result<()> {
         let part = |part: &Range<u64>| {
             let place = |at: u64| usize::try_from(at.checked_sub(range.start)?).ok();
@@ -330,13 +332,13 @@ impl<'a> Pages<'a> {
         Ok(())
     }
 
-    /// Checks the bytes of a data page, and its rows if they count.
+    /// Checks the bytes of a data page, and its rows if `counts`.
     fn check_page(&self, number: usize, bytes: &Bytes, counts: bool) -> Result<()> {
         let header = self.header(number, bytes)?;
         match self.rows_in(&header).map(|rows| self.same(number, rows)) {
             _ if !counts => Ok(()),
             Some(same) if self.is_flat() || same.is_ok() => same,
-            // Some writers count values instead of rows there.
+            // Some writers store the number of values here instead of rows.
             _ => {
                 let about = self.about(bytes.len() as u64, self.chunk.compression())?;
                 let page = SerializedPageReader::new(Arc::new(bytes.clone()), &about, 0, None)?.get_next_page()?;
@@ -346,13 +348,13 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// The rows of a page as the index has them.
+    /// First row and row count of a page according to the index.
     fn rows_of(&self, number: usize) -> (i64, i64) {
         let start = self.places.get(number).map_or(0, |place| place.first_row_index);
         (start, self.places.get(number + 1).map_or(self.rows, |place| place.first_row_index))
     }
 
-    /// Whether a page has the rows that the index says.
+    /// Compares the row count of a page with the index.
     fn same(&self, number: usize, found: u64) -> Result<()> {
         let (start, end) = self.rows_of(number);
         match end.checked_sub(start).is_some_and(|expected| u64::try_from(expected) == Ok(found)) {
@@ -368,13 +370,13 @@ impl<'a> Pages<'a> {
         self.chunk.column_descr().max_rep_level() == 0
     }
 
-    /// The rows of a page, where its header counts them.
+    /// The row count of a page, if its header has one.
     fn rows_in(&self, header: &PageMetadata) -> Option<u64> {
         let rows = if self.is_flat() { header.num_levels } else { header.num_rows };
         rows.map(|rows| rows as u64)
     }
 
-    /// The header of a data page that begins with these bytes and is as long as the index says.
+    /// The header of a data page that starts with these bytes and has the length in the index.
     fn header(&self, number: usize, bytes: &Bytes) -> Result<PageMetadata> {
         let place = self.range(number).ok_or_else(|| self.error("it has no such page"))?;
         let header = self.page(bytes, place.end - place.start)?;
@@ -384,9 +386,9 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// The header of a page that begins with these bytes and is so long.
+    /// The header of a page that starts with these bytes and has this length.
     fn page(&self, bytes: &Bytes, length: u64) -> Result<PageMetadata> {
-        // Nothing is inflated for a header.
+        // Reading a header decompresses nothing.
         let about = self.about(length, Compression::UNCOMPRESSED)?;
         let mut pages = SerializedPageReader::new(Arc::new(bytes.clone()), &about, 0, None)?;
         let invalid = |_| self.error("its page index names a place where no page begins");

@@ -1,5 +1,5 @@
-//! Row groups of a file of this machine, whose pages are read when they are decoded: no more of the file is in memory than each
-//! column's next pages.
+//! Reads row groups of a local file page by page during decoding, so that memory holds only the next pages of each
+//! column.
 
 use std::io::Read;
 use std::ops::Range;
@@ -20,10 +20,10 @@ use super::whole_chunk::WholeChunk;
 use crate::error::Error;
 use crate::storage::OpenObject;
 
-/// Bytes that are read of a column chunk at once, at the least.
+/// Minimum bytes of a column chunk to read at once.
 const AHEAD: u64 = 256 << 10;
 
-/// Where an error of storage waits for who reads the batches: the Parquet library makes text of errors.
+/// Carries a storage error to the reader of the batches, because the Parquet library turns errors into text.
 pub(super) type Failure = Arc<Mutex<Option<Error>>>;
 
 /// Some row groups of an open file.
@@ -31,7 +31,7 @@ pub(super) struct PagedGroups {
     metadata: Arc<ParquetMetaData>,
     groups: Vec<usize>,
     file: Arc<dyn OpenObject>,
-    /// Whether rows are skipped, and pages are found by the page index.
+    /// Whether rows are skipped and pages are located by the page index.
     is_sparse: bool,
     failure: Failure,
 }
@@ -47,7 +47,7 @@ impl PagedGroups {
         Self { metadata, groups, file, is_sparse, failure: Failure::default() }
     }
 
-    /// Where an error of storage waits.
+    /// The slot for a storage error.
     pub(super) fn failure(&self) -> Failure {
         Arc::clone(&self.failure)
     }
@@ -79,7 +79,7 @@ impl RowGroups for PagedGroups {
     }
 }
 
-/// The column chunks of one column, one after the other.
+/// The column chunks of one column in order.
 struct Chunks {
     metadata: Arc<ParquetMetaData>,
     groups: std::vec::IntoIter<usize>,
@@ -134,13 +134,13 @@ struct Chunk {
     file: Arc<dyn OpenObject>,
     range: Range<u64>,
     ahead: u64,
-    /// What was read last: its place in the file, and the bytes.
+    /// The last read: its offset in the file, and the bytes.
     window: Mutex<(u64, Bytes)>,
     failure: Failure,
 }
 
 impl Chunk {
-    /// Bytes from a place in the file on, so many at the least.
+    /// At least `least` bytes from an offset of the file on.
     fn from(&self, start: u64, least: usize) -> Result<Bytes> {
         let end = start.saturating_add(least as u64);
         if start < self.range.start || end > self.range.end {
@@ -189,11 +189,11 @@ impl ChunkReader for OpenChunk {
     }
 }
 
-/// The bytes of a column chunk from some place on.
+/// The bytes of a column chunk from an offset on.
 struct ChunkBytes {
     chunk: Arc<Chunk>,
     at: u64,
-    /// Those from there on that were read: headers of pages are taken byte by byte.
+    /// Bytes from there on that were read already, because page headers are read byte by byte.
     known: Bytes,
 }
 
@@ -221,7 +221,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes that count up, of which ranges beyond byte 2,000,000 cannot be read.
+    /// A file of counting bytes that fails for ranges after byte 2,000,000.
     #[derive(Debug, Default)]
     struct Counted(AtomicUsize);
 

@@ -1,4 +1,4 @@
-//! Which rows of a Parquet file its page index leaves: those of pages whose least and greatest value a filter may match.
+//! Prunes rows by the page index of a Parquet file: a page stays if its bounds may match the filter.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,11 +16,11 @@ use super::row_groups::{Group, Leaf};
 use crate::error::{Error, Result};
 use crate::file::ranges::{both, either};
 
-/// The bounds of the pages of columns, by row group and leaf.
+/// Page bounds of columns, by row group and leaf.
 pub(super) type PageBounds = HashMap<(usize, usize), ColumnIndexMetaData>;
 
-/// Reads the bounds of pages of some leaves of some row groups, where those have several pages. `fetch` reads ranges of the
-/// file, which has so many bytes.
+/// Reads the page bounds of some leaves in row groups with several pages. `fetch` reads ranges of the file; `size` is
+/// its length.
 pub(super) fn bounds(
     path: &str,
     size: u64,
@@ -63,9 +63,9 @@ pub(super) fn bounds(
     found.map(decoded).collect()
 }
 
-/// The rows of some row groups that the page index leaves, by number in the file; `None` where it leaves all of them.
+/// The rows that remain after page pruning, by number in the file; `None` if all remain.
 ///
-/// `rows` are the numbers of the rows of every row group; `filter` has no `NOT`.
+/// `rows` are the row numbers of each row group; `filter` has no `NOT`.
 pub(super) fn rows_left(
     metadata: &ParquetMetaData,
     bounds: &PageBounds,
@@ -98,7 +98,7 @@ struct Pages<'a> {
 }
 
 impl Pages<'_> {
-    /// The rows that a filter may match, counted through the row group.
+    /// The rows that a filter may match, numbered through the row group.
     fn left(&self, filter: &BoundExpr) -> Vec<Range<u64>> {
         match filter {
             Expression::False => Vec::new(),
@@ -118,13 +118,13 @@ impl Pages<'_> {
         std::iter::once(0..self.rows).collect()
     }
 
-    /// The rows of the pages of a column that a test may match; `None` where the page index does not tell.
+    /// The rows of a column's pages that a test may match; `None` if the page index is unusable.
     fn pages_left(&self, leaf: &Leaf, test: &InclusiveMetrics) -> Option<Vec<Range<u64>>> {
         let values = self.bounds.get(&(self.group, leaf.place))?;
         let starts = self.index.page_locations(leaf.place)?;
         let starts: Option<Vec<u64>> = starts.iter().map(|page| u64::try_from(page.first_row_index).ok()).collect();
         let starts = starts.filter(|starts| starts.len() as u64 == values.num_pages())?;
-        // What does not describe the row group from its first row to its last one says nothing.
+        // An index that does not cover the row group from its first to its last row is ignored.
         let ends: Vec<u64> = starts.iter().skip(1).copied().chain([self.rows]).collect();
         if starts.first() != Some(&0) || starts.iter().zip(&ends).any(|(start, end)| start >= end) {
             return None;
@@ -148,12 +148,12 @@ impl Pages<'_> {
     }
 }
 
-/// The statistics of a page in which all is null.
+/// Statistics of a page that contains only nulls.
 fn no_values(rows: i64) -> Statistics {
     Statistics::boolean(None, None, None, u64::try_from(rows).ok(), false)
 }
 
-/// The statistics of a page.
+/// Statistics of a page.
 fn statistics(values: &ColumnIndexMetaData, page: usize) -> Option<Statistics> {
     let nulls = values.null_count(page).and_then(|count| u64::try_from(count).ok());
     Some(match values {

@@ -1,7 +1,8 @@
-//! Parquet data files: bytes from storage, batches of chosen columns and row groups ("Appendix A: Parquet").
+//! Reads Parquet data files: batches of chosen columns and row groups ("Appendix A: Parquet").
 //!
-//! The decoder does no I/O: it says which ranges it needs and storage brings them, so local files and object stores run the
-//! same code. The Arrow schema embedded by writers is ignored: types come from Parquet alone, as other readers see them.
+//! The decoder does no I/O: it asks for ranges and the storage fetches them, so local files and object stores share
+//! the code. The Arrow schema that some writers embed is ignored; types come from the Parquet schema, as other
+//! readers see them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -39,22 +40,22 @@ use crate::file::{BATCH_ROWS, DataFileReader, Filter, Nulls, Request, position_f
 use crate::storage::{OpenObject, Storage};
 use crate::stream::{OpenParts, Opened};
 
-/// Bytes fetched from the end of a file in the hope that they hold its footer.
+/// Bytes fetched from the end of a file, likely to include its footer.
 const TAIL: u64 = 64 << 10;
 
-/// Row groups, and where it is a slice that one thread reads at once, its rows by number in the file, wanted or not.
+/// Row groups; and for a slice, which one thread decodes at a time, its rows by number in the file, selected or not.
 type Part = (Vec<usize>, Option<Range<u64>>);
 
-/// Bytes of a piece of a file, at the least, where several threads read it.
+/// Minimum bytes of a piece when several threads read a file.
 const PIECE_BYTES: u64 = 8 << 20;
 
-/// Bytes of a slice of a row group, at the least.
+/// Minimum bytes of a slice of a row group.
 const SLICE_BYTES: u64 = 64 << 10;
 
-/// What is read of a small file, in bytes as they lie there and inflated, at the most: [`ParquetFile::small`].
+/// Limits of the small-file path ([`ParquetFile::small`]): compressed and uncompressed bytes.
 const SMALL: (u64, u64) = (1 << 20, 16 << 20);
 
-/// A Parquet file whose footer was read.
+/// A Parquet file with its footer.
 #[derive(Clone)]
 pub struct ParquetFile {
     storage: Storage,
@@ -62,22 +63,22 @@ pub struct ParquetFile {
     size: u64,
     tail: Tail,
     metadata: ArrowReaderMetadata,
-    /// Leaves of decimals that are read as bytes, and what they are declared as.
+    /// Decimal leaves that are read as binary, with their declared precision and scale.
     decimals: BTreeMap<usize, (i32, i32)>,
-    /// Leaves of INT96 that are nanoseconds for the table, and the file as these are checked.
+    /// INT96 leaves that are nanoseconds in the table, and the file's schema for checking their range.
     int96: Option<(Vec<usize>, ArrowReaderMetadata)>,
-    /// The columns with the ids that they are read by, and the schema of the filter.
+    /// The columns with the field ids they are read by, and the schema of the filter.
     bound: Option<(Fields, Arc<TableSchema>)>,
 }
 
 impl ParquetFile {
-    /// Reads the footer; `size` is the size that the manifest gives, where there is one.
+    /// Reads the footer; `size` is the size in the manifest, if known.
     pub fn open(storage: &Storage, path: &str, size: Option<u64>) -> Result<Self> {
         let size = match size {
             Some(size) => size,
             None => storage.size(path)?,
         };
-        // What was fetched for a footer that is known is not there.
+        // If the footer is cached, nothing was fetched.
         let mut tail = Tail { start: size, bytes: Bytes::new() };
         let metadata = footers::footer(storage, path, size, || {
             let (metadata, read) = footer(storage, path, size)?;
@@ -88,18 +89,18 @@ impl ParquetFile {
         Ok(Self { storage, path, size, tail, metadata, decimals: BTreeMap::new(), int96: None, bound: None })
     }
 
-    /// The file's columns; those with a field id carry it as `PARQUET:field_id`.
+    /// The file's columns; columns with a field id carry it as `PARQUET:field_id`.
     pub fn fields(&self) -> &Fields {
         self.metadata.schema().fields()
     }
 
-    /// Row groups, statistics, columns as Parquet has them.
+    /// The footer: row groups, statistics, Parquet types.
     pub fn metadata(&self) -> &ParquetMetaData {
         self.metadata.metadata()
     }
 
-    /// The row groups of a request that may hold rows of its filter: by their statistics, then by what else the file tells of
-    /// their values, then by the statistics of their pages, which leave only some rows wanted.
+    /// Prunes the row groups of a request by statistics, then by dictionaries and Bloom filters, then by the page
+    /// index, which narrows the selected rows.
     fn skip(&self, request: &mut Request) -> Result<Vec<usize>> {
         let bound = self.bound.as_ref();
         let tested = bound.map(|(fields, schema)| row_groups::tested(fields, schema, request)).unwrap_or_default();
@@ -140,8 +141,8 @@ impl ParquetFile {
         Ok(left)
     }
 
-    /// Holds the page index of some columns against the headers of all their pages, where those are at hand, but for pages with
-    /// rows that are read: these are counted then.
+    /// For a local file, checks the page index of some columns against the headers of all pages, except pages with
+    /// `rows` that are read, since those are counted on reading.
     fn check_headers(
         &self,
         groups: &[usize],
@@ -159,8 +160,8 @@ impl ParquetFile {
         checks.headers(&self.path, is_read, |range| file.range(range))
     }
 
-    /// The row groups that a request reads, in order, as pieces of so many bytes at the least for threads that each read
-    /// some of them. What is small stays whole. The rows of pages that the filter cannot match are no longer wanted.
+    /// Splits the row groups that a request reads, in order, into pieces of at least `least` bytes for several
+    /// threads. A small file stays one piece. Rows of pages that the filter excludes are deselected.
     pub fn pieces(&self, request: &mut Request, least: u64) -> Result<Vec<Vec<usize>>> {
         let wanted = self.skip(request)?;
         let bytes = |place: &usize| self.bytes(*place, request);
@@ -192,7 +193,7 @@ impl ParquetFile {
         sizes.fold(0, |sum, column| sum.saturating_add(column.compressed_size().max(0).unsigned_abs()))
     }
 
-    /// For each row group the numbers of its rows in the file.
+    /// The row numbers of each row group in the file.
     fn row_numbers(&self) -> Vec<Range<u64>> {
         let counts = self.metadata().row_groups().iter().map(|group| group.num_rows().max(0).unsigned_abs());
         let ranges = counts.scan(0, |next: &mut u64, count| {
@@ -203,7 +204,7 @@ impl ParquetFile {
         ranges.collect()
     }
 
-    /// What threads read of a request without a filter.
+    /// The parts that threads read of a request without a filter.
     fn parts(&self, pieces: Vec<Vec<usize>>, request: &Request) -> Vec<Part> {
         let (numbers, position) = (self.row_numbers(), self.metadata.parquet_schema().num_columns());
         let leaves = request.leaves.iter().copied().filter(|leaf| *leaf != position).collect();
@@ -240,19 +241,20 @@ impl ParquetFile {
         self.decode_rows(row_groups, request, None, true)
     }
 
-    /// As [`ParquetFile::decode`], of a slice, if it is one. Which of its rows are wanted is found here: for a file of deletes of
-    /// every tenth row, that of all slices at once took megabytes.
+    /// As [`ParquetFile::decode`], for a slice if there is one. Rows are selected per slice: with deletes for every
+    /// tenth row, the selection of all slices at once took megabytes.
     fn decode_slice(&self, row_groups: Vec<usize>, request: &Request, slice: Option<Range<u64>>) -> Result<Batches> {
         let Some(slice) = slice else { return self.decode(row_groups, request) };
         let numbers = self.row_numbers();
         let group = row_groups.first().and_then(|group| numbers.get(*group)).map_or(0, |group| group.start);
-        // What is wanted of other slices before this one was checked with them.
+        // Earlier slices have checked their own pages.
         let wanted_before = |rows: &Vec<Range<u64>>| overlapping(rows, &(group..slice.start)).next().is_some();
         let is_first = !request.rows.as_ref().is_some_and(wanted_before);
         self.decode_rows(row_groups, request, Some(&slice), is_first)
     }
 
-    /// As [`ParquetFile::decode`], of a slice, if it is one; `is_first` if it has the first rows wanted of its row groups.
+    /// As [`ParquetFile::decode`], for a slice if there is one; `is_first` if it has the first selected rows of its
+    /// row groups.
     fn decode_rows(
         &self,
         row_groups: Vec<usize>,
@@ -301,7 +303,7 @@ impl ParquetFile {
             .with_batch_size(request.batch_rows);
         let mut rows = None;
         if let Some(selected) = selected {
-            // Which rows a filter leaves is not known here.
+            // The rows that a filter keeps are unknown here.
             let selection = match &request.filter {
                 Some(_) => Some(selected.selection()),
                 None => rows.insert(Box::new(selected.joined())).selection(),
@@ -327,7 +329,7 @@ impl ParquetFile {
         Ok(Batches { path: self.path.clone(), decoder: Some(decoder) })
     }
 
-    /// Batches of row groups of an open file, whose pages are read one after the other.
+    /// Batches of row groups of an open file, read page by page.
     fn paged(
         &self,
         file: Arc<dyn OpenObject>,
@@ -340,7 +342,7 @@ impl ParquetFile {
         Ok(Batches { path: self.path.clone(), decoder: Some(decoder) })
     }
 
-    /// A decoder that asks row groups for pages.
+    /// A pull decoder over the pages of row groups.
     fn pulled(
         &self,
         groups: &dyn RowGroups,
@@ -353,7 +355,7 @@ impl ParquetFile {
         Ok(Decoder::Pulled { columns: Box::new(guarded(&self.path, columns)?), failure })
     }
 
-    /// Whether [`ParquetFile::small`] is the way to read some row groups.
+    /// Whether to use [`ParquetFile::small`] for some row groups.
     fn is_small(&self, row_groups: &[usize], request: &Request) -> bool {
         let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
         let leaves: BTreeSet<usize> = request.leaves.iter().chain(filtered).copied().collect();
@@ -367,15 +369,15 @@ impl ParquetFile {
         let rows = row_groups.iter().filter_map(|number| self.metadata().row_groups().get(*number));
         let rows = rows.fold(0_u64, |rows, group| rows.saturating_add(size(group.num_rows())));
         let schema = self.metadata.parquet_schema();
-        // A filter that comes afterwards would have to take structs apart again.
+        // Filtering after decoding would have to split structs again.
         let is_flat = schema.root_schema().get_fields().len() == schema.num_columns();
         let is_simple =
             is_flat && self.int96.is_none() && request.rows.is_none() && !leaves.contains(&schema.num_columns());
         is_simple && rows <= BATCH_ROWS as u64 && packed <= SMALL.0 && inflated <= SMALL.1
     }
 
-    /// Reads a small file at once and filters its rows afterwards: what is to be set up for a column then takes longer than to
-    /// decode it.
+    /// Reads a small file at once and filters its rows after decoding: setting up a column reader takes longer than
+    /// decoding so few values.
     fn small(&self, row_groups: Vec<usize>, mut request: Request) -> Result<Opened> {
         let mut filtered = None;
         if let Some(filter) = request.filter.take() {
@@ -407,7 +409,7 @@ impl ParquetFile {
         })
     }
 
-    /// Whether the column chunks that are read lie in the file.
+    /// Checks that the selected column chunks lie within the file.
     fn check_places(&self, row_groups: &[usize], request: &Request) -> Result<()> {
         let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
         let leaves: BTreeSet<usize> = request.leaves.iter().chain(filtered).copied().collect();
@@ -438,7 +440,7 @@ impl DataFileReader for ParquetFile {
         if decimals::are_in(self.metadata.parquet_schema()) {
             self.take_decimals(&fields, schema);
         }
-        // Where the library refuses these types the columns stay as they are, and whoever plans them says what they are.
+        // If the library refuses these types the columns stay unchanged, and planning the columns reports the error.
         if int96::is_in(self.metadata.parquet_schema()) && self.take_int96(&fields, schema).is_ok() {
             fields = with_ids(self.fields());
         }
@@ -455,7 +457,7 @@ impl DataFileReader for ParquetFile {
     }
 
     fn rows(&self) -> Option<u64> {
-        // That is what is read: `num_rows` of the footer says it once more, and is not asked.
+        // This is the number of rows read; `num_rows` in the footer repeats it and is not used.
         Some(self.row_numbers().last().map_or(0, |group| group.end))
     }
 
@@ -466,7 +468,8 @@ impl DataFileReader for ParquetFile {
     fn batches(self: Box<Self>, mut request: Request) -> Result<Opened> {
         let least = if request.threads > 1 { PIECE_BYTES } else { u64::MAX };
         let pieces = self.pieces(&mut request, least)?;
-        // A filter is tested before the other columns are decoded: in slices both would begin anew, for a fifth more time.
+        // A filter is evaluated before other columns are decoded. Slices would restart both, which takes a fifth
+        // longer.
         let mut parts = match request.threads > 1 && request.filter.is_none() {
             true => self.parts(pieces, &request),
             false => pieces.into_iter().map(|piece| (piece, None)).collect(),
@@ -491,7 +494,7 @@ impl DataFileReader for ParquetFile {
 }
 
 fn footer(storage: &Storage, path: &str, size: u64) -> Result<(ParquetMetaData, Tail)> {
-    // Bounds of pages are read for the columns of filters alone; where pages lie is, to fetch no more than some rows need.
+    // Page bounds are read only for filtered columns; page locations for all, to fetch only pages with selected rows.
     let decoder = || ParquetMetaDataPushDecoder::try_new(size);
     let mut decoder = guarded(path, decoder)?.with_column_index_policy(PageIndexPolicy::Skip);
     let last = Range { start: size.saturating_sub(TAIL), end: size };
@@ -515,7 +518,7 @@ fn footer(storage: &Storage, path: &str, size: u64) -> Result<(ParquetMetaData, 
     }
 }
 
-/// How Arrow sees a file of which no table is known.
+/// The Arrow schema of a file without a table.
 fn as_arrow(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, ParquetError> {
     let plain = arrow_metadata(metadata, &[], None)?;
     let (descriptor, fields) = (plain.parquet_schema(), plain.schema().fields());
@@ -526,7 +529,7 @@ fn as_arrow(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, Parqu
     arrow_metadata(plain.metadata().clone(), &[], Some(&typed))
 }
 
-/// How Arrow sees a file, with columns made up beside those of the file; `typed` are the latter, where not as the library has them.
+/// The Arrow schema of a file, with virtual columns added; `typed` replaces the library's types, if given.
 fn arrow_metadata(
     metadata: Arc<ParquetMetaData>,
     made_up: &[FieldRef],
@@ -541,20 +544,21 @@ fn arrow_metadata(
 }
 
 impl ParquetFile {
-    /// Reads decimals that may be longer than their number as bytes from now on, where columns of a schema have them.
+    /// From now on, reads decimals that may be longer than the library allows as binary, for columns of a schema that
+    /// has them.
     fn take_decimals(&mut self, fields: &Fields, schema: &TableSchema) {
         let leaves = decimals::leaves(self.metadata.parquet_schema(), fields, schema);
         if leaves.is_empty() {
             return;
         }
         let read = || as_arrow(Arc::new(decimals::as_bytes(self.metadata.metadata(), &leaves)?));
-        // A schema that the library refuses stays as it is.
+        // If the library refuses the changed schema, keep the old one.
         if let Ok(metadata) = guarded(&self.path, read) {
             (self.metadata, self.decimals) = (metadata, leaves);
         }
     }
 
-    /// Reads INT96 as the timestamps of a schema from now on.
+    /// From now on, reads INT96 as the timestamp types of a schema.
     fn take_int96(&mut self, fields: &Fields, schema: &TableSchema) -> Result<()> {
         let descriptor = self.metadata.parquet_schema();
         let typed = int96::typed(descriptor, self.fields(), fields, Some(schema));
@@ -568,8 +572,8 @@ impl ParquetFile {
         Ok(())
     }
 
-    /// Fails where INT96 cannot be the nanoseconds as which a request reads it: the library lets them wrap around. All rows that
-    /// are wanted are read once more for that, as microseconds.
+    /// Fails if INT96 values do not fit the nanoseconds that a request asks for, because the library lets them wrap
+    /// around. To check, all selected rows are first read as microseconds.
     fn check_int96(
         &self,
         row_groups: &[usize],
@@ -586,7 +590,7 @@ impl ParquetFile {
         if roots.is_empty() {
             return Ok(());
         }
-        // The library reads no map without all that is in it.
+        // The library reads a map only with all of its leaves.
         let is_beside = |leaf: &usize| *leaf < descriptor.num_columns() && roots.contains(&root(leaf));
         let leaves = leaves.into_iter().filter(is_beside).collect();
         let request = Request { leaves, filter: None, ..request.clone() };

@@ -1,4 +1,4 @@
-//! Which row groups of a Parquet file are read: those that begin in the task's bytes and whose statistics may match.
+//! Selects the row groups of a Parquet file that belong to a task's byte range and whose statistics may match.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,7 +15,7 @@ use super::shredded::{self, Shredded};
 use crate::file::Request;
 use crate::file::leaves::skip;
 
-/// Row groups of the file whose middle lies in the range of a request, and that may hold rows of its filter.
+/// Row groups of the file whose midpoint is in the byte range of a request and that may match its filter.
 ///
 /// `size` is the file's.
 pub(super) fn wanted(metadata: &ParquetMetaData, columns: &[Tested], request: &Request, size: u64) -> Vec<usize> {
@@ -23,7 +23,7 @@ pub(super) fn wanted(metadata: &ParquetMetaData, columns: &[Tested], request: &R
     let evaluator = InclusiveMetrics::new(&request.prune);
     let groups = metadata.row_groups().iter().enumerate();
     let in_range = groups.filter(|(_, group)| {
-        // Wherever a footer says that its middle is, a row group is in some part of the file.
+        // Clamp the midpoint, so that a wrong footer still assigns each row group to exactly one part of the file.
         let middle = begin(group).saturating_add(stored(group) / 2).min(size.saturating_sub(1));
         middle >= start && middle < start.saturating_add(length)
     });
@@ -33,7 +33,7 @@ pub(super) fn wanted(metadata: &ParquetMetaData, columns: &[Tested], request: &R
         .collect()
 }
 
-/// Where a row group begins, or 0 where its footer says something else than a place.
+/// The start of a row group, or 0 if the footer has no valid offset.
 fn begin(group: &RowGroupMetaData) -> u64 {
     let start =
         group.columns().first().map(|column| column.dictionary_page_offset().unwrap_or(column.data_page_offset()));
@@ -46,11 +46,11 @@ fn stored(group: &RowGroupMetaData) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }
 
-/// A filtered column of the file that has statistics the filter can use.
+/// A filtered column whose statistics the filter can use.
 #[derive(Debug, Clone)]
 pub(super) struct Leaf {
     pub id: i32,
-    /// Its number among the leaves of the file.
+    /// Its index among the leaves of the file.
     pub place: usize,
     pub ty: PrimitiveType,
 }
@@ -58,7 +58,7 @@ pub(super) struct Leaf {
 /// A filtered column of the file.
 pub(super) enum Tested {
     Primitive(Leaf),
-    /// A variant, of which values have leaves of their own.
+    /// A variant, with shredded values in leaves of their own.
     Variant {
         id: i32,
         shredded: Vec<Shredded>,
@@ -75,9 +75,8 @@ impl Tested {
     }
 }
 
-/// Finds the columns that the filter of a request is about, outside of lists and maps, whose stored values compare as the
-/// table's do. `fields` are the file's columns with the ids that they are read by; `schema` has the types that the filter
-/// is bound to.
+/// Finds the columns of a request's filter outside lists and maps whose stored values compare like the table's.
+/// `fields` are the file's columns with the ids they are read by; `schema` has the types that the filter is bound to.
 pub(super) fn tested(fields: &Fields, schema: &Schema, request: &Request) -> Vec<Tested> {
     let mut ids = InclusiveMetrics::new(&request.prune).field_ids();
     ids.retain(|id| !request.constants.contains(id));
@@ -115,7 +114,7 @@ fn filtered(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>) -> Vec<Tested
     out
 }
 
-/// Whether the statistics of a stored column are bounds of a table's type as they stand.
+/// Whether the statistics of a stored column are valid bounds of a table type without conversion.
 pub(super) fn comparable(stored: &Field, ty: &PrimitiveType) -> bool {
     use PrimitiveType as P;
     if let Some((_, stored)) = decimals::declared(stored) {
@@ -139,7 +138,7 @@ pub(super) fn comparable(stored: &Field, ty: &PrimitiveType) -> bool {
     }
 }
 
-/// The statistics of some rows of a file, as the metrics evaluator takes them.
+/// Statistics of some rows of a file, for the metrics evaluator.
 pub(super) struct Group {
     rows: i64,
     columns: HashMap<i32, ChunkStatistics>,
@@ -168,7 +167,7 @@ impl Group {
         Self { rows: group.num_rows(), columns: columns.iter().filter_map(column).collect() }
     }
 
-    /// Some rows, of which the statistics of one column are known.
+    /// Some rows with statistics of one column.
     pub(super) fn of(rows: i64, leaf: &Leaf, statistics: &Statistics) -> Self {
         Self { rows, columns: HashMap::from([(leaf.id, ChunkStatistics::new(leaf, statistics))]) }
     }

@@ -1,8 +1,8 @@
-//! Which rows or values of a page are wanted.
+//! The selected rows or values of a page, as runs.
 
 use std::ops::Range;
 
-/// Rows or values wanted of a page: the parts of some ranges, ascending, that lie in a window of numbers.
+/// Selected rows or values of a page: the parts of ascending ranges that lie in a window of numbers.
 #[derive(Clone)]
 pub(super) struct Runs<'a> {
     ranges: &'a [Range<usize>],
@@ -10,14 +10,14 @@ pub(super) struct Runs<'a> {
 }
 
 impl Runs<'static> {
-    /// So many rows or values, all of them wanted.
+    /// All of `count` rows or values.
     pub(super) fn all(count: usize) -> Self {
         Self { ranges: &[const { 0..usize::MAX }], window: 0..count }
     }
 }
 
 impl<'a> Runs<'a> {
-    /// What lies in a window of some ranges, each of which has numbers in it.
+    /// The parts of some non-empty ranges in a window.
     pub(super) fn new(ranges: &'a [Range<usize>], window: Range<usize>) -> Self {
         Self { ranges, window }
     }
@@ -27,7 +27,7 @@ impl<'a> Runs<'a> {
         (self.ranges, self.window.clone())
     }
 
-    /// How many rows or values the window has, wanted or not.
+    /// Length of the window, selected or not.
     pub(super) fn passed(&self) -> usize {
         self.window.len()
     }
@@ -37,7 +37,7 @@ impl<'a> Runs<'a> {
         self.window.start
     }
 
-    /// Windows from a number wanted to another one, between which so many that are not wanted lie at the least.
+    /// Splits the window at gaps of at least `least` unselected numbers, and trims each part to its selection.
     pub(super) fn without_gaps(&self, least: usize) -> impl Iterator<Item = Runs<'a>> + use<'a> {
         let (mut left, window) = (self.ranges, self.window.clone());
         std::iter::from_fn(move || {
@@ -49,7 +49,7 @@ impl<'a> Runs<'a> {
         })
     }
 
-    /// How many are wanted.
+    /// Number of selected rows or values.
     pub(super) fn count(&self) -> usize {
         let (Some(first), Some(last)) = (self.ranges.first(), self.ranges.last()) else { return 0 };
         let all = self.ranges.iter().map(|range| range.end - range.start).sum::<usize>();
@@ -57,13 +57,13 @@ impl<'a> Runs<'a> {
         all - outside
     }
 
-    /// Those wanted.
+    /// The selected numbers.
     pub(super) fn numbers(&self) -> impl Iterator<Item = Range<usize>> + Clone + use<'a> {
         let Range { start, end } = self.window;
         self.ranges.iter().map(move |range| range.start.max(start)..range.end.min(end))
     }
 
-    /// Those wanted, counted from the first one of the window on.
+    /// The selected numbers, counted from the start of the window.
     pub(super) fn iter(&self) -> impl Iterator<Item = Range<usize>> + Clone + use<'a> {
         let start = self.window.start;
         self.numbers().map(move |run| run.start - start..run.end - start)

@@ -9,7 +9,7 @@ use parquet::schema::types::{Type as ParquetType, TypePtr};
 use crate::error::{Error, Result};
 use crate::file::is_stored;
 
-/// The root of the Parquet schema. Columns of type `unknown` are left out: they hold nothing but nulls.
+/// The root of the Parquet schema. Columns of type `unknown` are left out, because they contain only nulls.
 pub(super) fn parquet_schema(schema: &Schema) -> Result<TypePtr> {
     let root = ParquetType::group_type_builder("table").with_fields(children(schema.fields(), "")?);
     root.build().map(Arc::new).map_err(|error| Error::unsupported(format!("a Parquet file of this schema: {error}")))
@@ -86,7 +86,7 @@ fn primitive(field: &Field, ty: &PrimitiveType, name: &str, repetition: Repetiti
     builder.build().map(Arc::new).map_err(|error| Error::column(path, error.to_string()))
 }
 
-/// Physical type, length of a fixed one, and logical type, by the table of Appendix A.
+/// Physical type, length if fixed, and logical type, by the table of Appendix A.
 fn physical(ty: &PrimitiveType, path: &str) -> Result<(Physical, i32, Option<LogicalType>)> {
     let timestamp = |utc, unit| (Physical::INT64, -1, Some(LogicalType::timestamp(utc, unit)));
     Ok(match ty {
@@ -135,7 +135,7 @@ fn physical(ty: &PrimitiveType, path: &str) -> Result<(Physical, i32, Option<Log
     })
 }
 
-/// Fewest bytes that hold every unscaled value of a precision.
+/// The smallest number of bytes for every unscaled value of a precision.
 fn decimal_bytes(precision: u8) -> i32 {
     let largest = 10_i128.checked_pow(u32::from(precision)).unwrap_or(i128::MAX) - 1;
     // One more bit for the sign.

@@ -1,7 +1,8 @@
-//! Rows wanted of a Parquet file: which are decoded, and which of these stay in the batches.
+//! Row selections: which rows of a Parquet file to decode, and which of the decoded rows to keep.
 //!
-//! Columns that are decoded here give the rows wanted and no others ([`super::flat`]). The library decodes rows that lie close
-//! together, and its part of a batch is cut once for all its columns, which takes half as long as its own masks.
+//! Columns decoded by this crate return exactly the selected rows ([`super::flat`]). The parquet crate decodes rows
+//! close to each other including short gaps, and its part of a batch is then cut once for all its columns, which
+//! takes half as long as its own masks.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,18 +15,18 @@ use super::runs::Runs;
 use crate::arrow::filter::rows_in;
 use crate::file::ranges::decoded_for;
 
-/// The rows wanted of some row groups: numbers through these row groups, one behind the other.
+/// The selected rows of some row groups, numbered through these row groups.
 #[derive(Debug)]
 pub(super) struct Selected {
-    /// How many rows the row groups have.
+    /// Number of rows in the row groups.
     all: usize,
-    /// Ascending, none of them empty.
+    /// Ascending, non-empty.
     wanted: Vec<Range<usize>>,
 }
 
 impl Selected {
-    /// The rows of some ranges, ascending, that some row groups have and that a slice has, if there is one: all by number in the
-    /// file.
+    /// Selects the ranges `rows` within the row groups, and within a slice if there is one; all numbers are file row
+    /// numbers, ascending.
     pub(super) fn new(groups: &[Range<u64>], rows: &[Range<u64>], slice: Option<&Range<u64>>) -> Self {
         let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let (mut wanted, mut all) = (Vec::new(), 0_usize);
@@ -42,12 +43,12 @@ impl Selected {
         Self { all, wanted }
     }
 
-    /// The rows as the library takes them.
+    /// The selection in the parquet crate's form.
     pub(super) fn selection(&self) -> RowSelection {
         selection(self.wanted.iter(), self.all)
     }
 
-    /// The rows without short skips, and which of them are wanted.
+    /// Joins ranges across short gaps for decoding, and keeps the selection among the decoded rows.
     pub(super) fn joined(self) -> Rows {
         let (decoded, wanted) = (decoded_for(&self.wanted), self.wanted);
         Rows { all: self.all, decoded: decoded.into(), wanted, next: 0 }
@@ -65,26 +66,26 @@ fn selection<'r>(rows: impl Iterator<Item = &'r Range<usize>>, all: usize) -> Ro
     selectors.into()
 }
 
-/// Rows that are decoded, in their order, and those of them that are wanted.
+/// Rows to decode, in order, and the selection among them.
 #[derive(Debug)]
 pub(super) struct Rows {
     all: usize,
     decoded: VecDeque<Range<usize>>,
     wanted: Vec<Range<usize>>,
-    /// The first of those wanted that does not end before the rows that are left.
+    /// Index of the first selected range that does not end before the remaining rows.
     next: usize,
 }
 
 /// The rows of a batch.
 pub(super) struct Taken<'a> {
-    /// Those that are decoded, by number through the row groups.
+    /// The decoded rows, numbered through the row groups.
     decoded: Vec<Range<usize>>,
-    /// Those of them that are wanted.
+    /// The selected rows among them.
     pub wanted: Runs<'a>,
 }
 
 impl Taken<'_> {
-    /// Those that are wanted, by their places among those that are decoded; None where that is all of them.
+    /// Indices of selected rows within the decoded ones; `None` if all.
     pub(super) fn places(&self) -> Option<Vec<Range<usize>>> {
         let decoded = || self.decoded.iter();
         if self.wanted.count() == decoded().map(Range::len).sum::<usize>() {
@@ -93,7 +94,7 @@ impl Taken<'_> {
         let mut decoded = decoded();
         let (mut rows, mut before) = (decoded.next()?, 0);
         let place = |range: Range<usize>| {
-            // What is wanted lies within what is decoded.
+            // Selected ranges lie within decoded ranges.
             while rows.end < range.end {
                 before += rows.len();
                 rows = decoded.next()?;
@@ -111,17 +112,17 @@ impl Rows {
         Self { all, decoded: rows.clone().into(), wanted: rows, next: 0 }
     }
 
-    /// What is decoded, as the library takes it; None if that is all rows.
+    /// The rows to decode in the parquet crate's form; `None` if all.
     pub(super) fn selection(&self) -> Option<RowSelection> {
         (self.left() < self.all).then(|| selection(self.decoded.iter(), self.all))
     }
 
-    /// How many rows are left to be decoded.
+    /// Number of rows still to decode.
     pub(super) fn left(&self) -> usize {
         self.decoded.iter().fold(0, |sum: usize, rows| sum.saturating_add(rows.len()))
     }
 
-    /// The next rows of which so many are decoded.
+    /// Takes the next `count` rows to decode.
     pub(super) fn take(&mut self, count: usize) -> Result<Taken<'_>, ParquetError> {
         let (mut decoded, mut seen) = (Vec::new(), 0);
         while seen < count {
@@ -140,12 +141,12 @@ impl Rows {
         let end = decoded.last().map_or(0, |rows| rows.end);
         let left = self.wanted.get(self.next..).unwrap_or_default();
         let ranges = left.get(..left.partition_point(|range| range.start < end)).unwrap_or_default();
-        // One that ends behind this batch is wanted of the next one, too.
+        // A range that extends past this batch also belongs to the next one.
         self.next += ranges.len() - usize::from(ranges.last().is_some_and(|last| last.end > end));
         Ok(Taken { decoded, wanted: Runs::new(ranges, start..end) })
     }
 
-    /// Of a batch of rows that were decoded those that are wanted.
+    /// Cuts a decoded batch to its selected rows.
     pub(super) fn cut(&mut self, batch: RecordBatch) -> Result<RecordBatch, ParquetError> {
         match self.take(batch.num_rows())?.places() {
             Some(places) => Ok(rows_in(batch, &places)?),
@@ -173,7 +174,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Rows of three row groups by runs of skipped and wanted ones, decoded in batches of some size.
+        /// Three row groups with runs of skipped and selected rows, decoded in batches of one size.
         #[test]
         fn what_is_decoded_and_cut_are_the_rows_wanted(
             sizes in prop::collection::vec(1..4000u64, 3),

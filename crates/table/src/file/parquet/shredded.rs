@@ -1,4 +1,5 @@
-//! Statistics of shredded variants ("Data Skipping" of `VariantShredding.md`), in the form that bounds of variants have in manifests.
+//! Statistics of shredded variants ("Data Skipping" of `VariantShredding.md`), in the form of variant bounds in
+//! manifests.
 
 use arrow_schema::{DataType, Fields, TimeUnit};
 use icefield_format::types::PrimitiveType;
@@ -11,16 +12,16 @@ use parquet::file::statistics::Statistics;
 use super::bounds::{Bounds, bounds};
 use crate::file::leaves::skip;
 
-/// A value inside of a variant that has a column of its own.
+/// A value inside a variant that has its own column.
 pub(super) struct Shredded {
     path: Path,
-    /// The leaf of what is not of the column's type.
+    /// The leaf for values that do not have the column's type.
     value: Option<usize>,
     typed: usize,
     ty: PrimitiveType,
 }
 
-/// Finds the shredded values of a variant, outside of arrays; `next` is its first leaf.
+/// Finds the shredded values of a variant, outside arrays; `next` is its first leaf.
 pub(super) fn find(parts: &Fields, next: &mut usize) -> Vec<Shredded> {
     let mut out = Vec::new();
     group(parts, &mut Vec::new(), next, &mut out);
@@ -58,7 +59,7 @@ fn group(parts: &Fields, path: &mut Vec<Step>, next: &mut usize, out: &mut Vec<S
     }
 }
 
-/// The type whose order a column's statistics have. Uuids are left out: writers order them in two ways.
+/// The type whose order a column's statistics use. Uuids are left out, because writers order them in two ways.
 fn of_column(ty: &DataType) -> Option<PrimitiveType> {
     use PrimitiveType as P;
     Some(match ty {
@@ -82,7 +83,7 @@ fn of_column(ty: &DataType) -> Option<PrimitiveType> {
     })
 }
 
-/// Bounds of a row group: objects of the paths whose values are all in the columns of their own.
+/// Bounds of a row group: objects with those paths whose values are all in their own columns.
 pub(super) fn of_group(group: &RowGroupMetaData, shredded: &[Shredded]) -> Bounds {
     let (mut lower, mut upper) = (Vec::new(), Vec::new());
     for one in shredded {

@@ -1,25 +1,25 @@
-//! Row groups in slices of rows, for threads that each read some: where pages of all columns begin, so that no page is read
-//! twice.
+//! Cuts row groups into slices of rows for several threads, at rows where pages of all columns begin, so that no page
+//! is read twice.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use parquet::file::metadata::ParquetMetaData;
 
-/// Of the bytes of a row group, the part that its dictionaries may add by being read for every slice.
+/// Maximum share of a row group's bytes (one in this many) that rereading its dictionaries for every slice may add.
 const DICTIONARIES: u64 = 8;
 
 /// How a row group may be cut.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cutting {
-    /// Rows of a slice, about.
+    /// Approximate rows of a slice.
     pub rows: u64,
-    /// Bytes of a slice, at the least.
+    /// Minimum bytes of a slice.
     pub bytes: u64,
 }
 
-/// The rows of a row group, which has these numbers in the file, in slices; one where it cannot be cut, or where that would cost
-/// more than it gives. `leaves` are the columns that are read.
+/// Slices of a row group's `rows` (by file row number); a single one if it cannot be cut, or if cutting costs more
+/// than it gains. `leaves` are the columns to read.
 pub(super) fn slices(
     metadata: &ParquetMetaData,
     group: usize,
@@ -38,7 +38,7 @@ pub(super) fn slices(
     let mut ends = Vec::new();
     let (mut start, mut last) = (0, 0);
     for next in starts.into_iter().chain([count]) {
-        // The last start that is not too far, or the first one that is.
+        // Take the last start that is close enough, or the first one that is not.
         if next - start > wanted && last > start {
             ends.push(last);
             start = last;
@@ -57,8 +57,8 @@ fn bytes(metadata: &ParquetMetaData, group: usize, leaves: &BTreeSet<usize>) -> 
     sizes.fold(0, |sum: u64, size| sum.saturating_add(size.max(0).unsigned_abs()))
 }
 
-/// The rows, counted through a row group, with which pages of all columns begin; and how many slices its dictionaries allow.
-/// None where the page index does not describe the row group from its first row and byte to its last ones.
+/// The rows of a row group at which pages of all columns begin, and the number of slices that its dictionaries allow.
+/// `None` if the page index does not cover the row group from its first row and byte to its last.
 fn common_starts(
     metadata: &ParquetMetaData,
     group: usize,

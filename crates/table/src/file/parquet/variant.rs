@@ -1,8 +1,10 @@
-//! Variants of Parquet files (`VariantShredding.md`): values in columns of their own types become one binary value again.
+//! Reassembles shredded variants of Parquet files (`VariantShredding.md`): values stored in typed columns become one
+//! binary value again.
 //!
-//! A [`Layout`] is planned once a file from the columns of the variant; [`Layout::assemble`] then gives `metadata` and `value` of a batch.
-//! What is invalid is decided as in the Java library: a column of a field goes before the same field in `value`, and where nothing is stored at
-//! the top or in an array, there is a variant null.
+//! A [`Layout`] is planned once per file from the columns of the variant; [`Layout::assemble`] then computes
+//! `metadata` and `value` for each batch. Invalid data is resolved as in the Java library: the column of a field
+//! takes precedence over the same field in `value`, and if nothing is stored at the top level or in an array element,
+//! the value is a variant null.
 
 use std::sync::Arc;
 
@@ -18,7 +20,7 @@ use icefield_format::types::arrow::named;
 use icefield_format::value::variant::encode::{finish_array, finish_object, primitive};
 use icefield_format::value::variant::{DEPTH, Metadata, Node, Variant};
 
-/// Where the parts of a variant lie in its struct.
+/// Where the parts of a variant are in its struct.
 #[derive(Debug, Clone)]
 pub struct Layout {
     metadata: Option<usize>,
@@ -26,18 +28,18 @@ pub struct Layout {
     parts: Fields,
 }
 
-/// A `value` and a `typed_value`, one of which may be absent.
+/// A `value` and a `typed_value`; one of them may be absent.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     value: Option<usize>,
     typed: Option<(usize, Typed)>,
 }
 
-/// What `typed_value` holds.
+/// The content of `typed_value`.
 #[derive(Debug, Clone)]
 pub(super) enum Typed {
     Primitive,
-    /// Fields in the order of their names: place, name, columns.
+    /// Fields ordered by name: index, name, columns.
     Object(Vec<(usize, Arc<str>, Group)>),
     Array(Box<Group>),
 }
@@ -45,23 +47,23 @@ pub(super) enum Typed {
 /// A value that cannot be assembled.
 #[derive(Debug)]
 pub struct Fault {
-    /// Where it stands in the array, from 0.
+    /// Its index in the array.
     pub row: usize,
     /// What is wrong.
     pub message: String,
 }
 
-/// Why columns are not those of a variant.
+/// Why columns do not form a variant.
 #[derive(Debug)]
 pub enum Misfit {
-    /// They lack what every variant has.
+    /// A required part is missing.
     Missing,
-    /// A type that values cannot be shredded as.
+    /// A type that shredding does not allow.
     Unsupported(String),
 }
 
 impl Layout {
-    /// Finds the parts by their names.
+    /// Finds the parts by name.
     pub fn plan(parts: &Fields) -> Result<Self, Misfit> {
         let metadata = parts.find("metadata");
         if metadata.is_some_and(|(_, field)| *field.data_type() != DataType::Binary) {
@@ -71,24 +73,24 @@ impl Layout {
         Ok(Self { metadata, group: Group::plan(parts, 0)?, parts: parts.clone() })
     }
 
-    /// Whether whole variants can be assembled: not where only parts of them are read.
+    /// Whether whole variants can be assembled; false if only parts of them are read.
     pub fn is_whole(&self) -> bool {
         self.metadata.is_some()
     }
 
-    /// The columns that it was planned from.
+    /// The columns that the layout was planned from.
     pub fn parts(&self) -> &Fields {
         &self.parts
     }
 
-    /// Metadata and value of each row; every variant is checked.
+    /// Metadata and value of each row; checks every variant.
     pub fn assemble(&self, array: &StructArray) -> Result<(ArrayRef, ArrayRef), Fault> {
         let inconsistent = || Fault { row: 0, message: "its columns are not those of its schema".to_owned() };
         let stored = self.metadata.and_then(|place| array.columns().get(place)).ok_or_else(inconsistent)?;
         let names = stored.as_binary_opt::<i32>().ok_or_else(inconsistent)?;
         let mut columns = self.group.columns(array).ok_or_else(inconsistent)?;
         let plain = columns.typed.is_none().then_some(columns.value).flatten();
-        // Nothing has to be assembled where values are whole.
+        // Values that are not shredded need no assembly.
         let plain = plain.filter(|value| (0..array.len()).all(|row| array.is_null(row) || value.is_valid(row)));
         let mut out = Output::new(array.len());
         let mut last: Option<Metadata<'_>> = None;
@@ -156,7 +158,7 @@ impl Group {
         }
     }
 
-    /// The columns of an array of this group.
+    /// The columns of an array for this group.
     fn columns<'a>(&'a self, array: &'a StructArray) -> Option<Columns<'a>> {
         let value = match self.value {
             Some(place) => Some(array.columns().get(place)?.as_binary_opt::<i32>()?),
@@ -233,12 +235,12 @@ struct FieldColumns<'a> {
     name: &'a str,
     group: &'a StructArray,
     columns: Columns<'a>,
-    /// The field's id in the dictionary of the row, where it was looked up.
+    /// The field's id in the row's dictionary, if it was looked up.
     id: Option<usize>,
 }
 
 impl Columns<'_> {
-    /// Another dictionary follows.
+    /// Clears field ids before another dictionary.
     fn forget_ids(&mut self) {
         match &mut self.typed {
             Some(TypedColumns::Object(_, fields)) => {
@@ -252,7 +254,7 @@ impl Columns<'_> {
         }
     }
 
-    /// Appends the value of a row; false where there is none.
+    /// Appends the value of a row; false if it has none.
     fn write(&mut self, row: usize, metadata: Metadata<'_>, out: &mut Vec<u8>) -> Result<bool, String> {
         let value = self.value.filter(|value| value.is_valid(row)).map(|value| value.value(row));
         let conflict = || "both value and typed_value are stored, which only objects may have".to_owned();
@@ -294,7 +296,7 @@ impl Columns<'_> {
     }
 }
 
-/// Appends an object of the fields that have columns, and of those that stand in `value` without having one.
+/// Appends an object from the fields with columns, and from fields that are only in `value`.
 fn write_object(
     row: usize,
     value: Option<&[u8]>,
@@ -344,7 +346,7 @@ fn write_object(
     finish_object(out, start, &places, metadata.len()).map_err(|error| error.to_string())
 }
 
-/// The value of a row that is not null.
+/// The value of a non-null row.
 pub(super) fn node(array: &ArrayRef, row: usize) -> Option<Node<'_>> {
     Some(match array.data_type() {
         DataType::Boolean => Node::Boolean(array.as_boolean_opt()?.value(row)),
@@ -380,7 +382,7 @@ pub(super) fn node(array: &ArrayRef, row: usize) -> Option<Node<'_>> {
     })
 }
 
-/// Binary values in the making.
+/// Binary values under construction.
 struct Output {
     bytes: Vec<u8>,
     offsets: Vec<i32>,
@@ -393,7 +395,7 @@ impl Output {
         Self { bytes: Vec::new(), offsets }
     }
 
-    /// The value of a row ends here.
+    /// Ends the value of a row.
     fn end(&mut self) -> Result<(), String> {
         let end = i32::try_from(self.bytes.len());
         self.offsets.push(end.map_err(|_| "the variants of a batch have 2 GiB and more: read smaller batches")?);

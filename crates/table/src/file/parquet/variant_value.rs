@@ -1,8 +1,8 @@
-//! One value of each variant of a file, from the columns that may hold it and no others.
+//! Extracts one value of each variant in a file, reading only the columns that may hold it.
 //!
-//! Where a path is shredded, the value of a row is in the column of its own, in a `value` of one of the objects around it, or nowhere. A
-//! [`ValueLayout`] is planned once a file: it leaves out every `value` of which the statistics say that it holds nothing, and all of them where
-//! the column of the path has a value in every row.
+//! If the path is shredded, a row's value is in its own column, in the `value` of one of the enclosing objects, or
+//! missing. A [`ValueLayout`] is planned once per file: it leaves out each `value` that the statistics show to be all
+//! null, and all of them if the path's column has a value in every row.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use crate::arrow::constant;
 use crate::file::Nulls;
 use crate::file::leaves::skip;
 
-/// Key of a field's metadata: what the statistics of a file say of its nulls.
+/// Metadata key of a field: what the file's statistics say about its nulls.
 const NULLS: &str = "icefield.nulls";
 
-/// What the footer of a file says of the nulls of its leaves.
+/// What a footer says about the nulls of each leaf.
 pub(super) fn nulls(metadata: &ParquetMetaData) -> Vec<Option<Nulls>> {
     let of_leaf = |leaf: usize| {
         let (mut none, mut all) = (true, true);
@@ -41,7 +41,7 @@ pub(super) fn nulls(metadata: &ParquetMetaData) -> Vec<Option<Nulls>> {
     (0..metadata.file_metadata().schema_descr().num_columns()).map(of_leaf).collect()
 }
 
-/// The columns of a file, with what is known of the nulls of each leaf outside of lists and maps.
+/// The columns of a file, with the known nulls of each leaf outside lists and maps.
 pub fn with_nulls(fields: &Fields, known: &[Option<Nulls>]) -> Fields {
     let mut next = 0;
     marked(fields, known, &mut next)
@@ -75,16 +75,16 @@ fn nulls_of(field: &FieldRef) -> Option<Nulls> {
     }
 }
 
-/// Which parts of a column are read.
+/// Which parts of a column to read.
 #[derive(Debug, Clone)]
 pub enum Parts {
-    /// All of it.
+    /// The whole column.
     Whole,
-    /// Children of a struct, or the element of a list, by their places.
+    /// Children of a struct, or the element of a list, by index.
     Some(Vec<(usize, Self)>),
 }
 
-/// Where the value at a path lies in a struct of `metadata`, `value` and `typed_value`.
+/// Where the value at a path is in a struct of `metadata`, `value` and `typed_value`.
 #[derive(Debug, Clone)]
 pub struct ValueLayout {
     extract: Extract,
@@ -99,23 +99,23 @@ pub struct ValueLayout {
 struct Level {
     value: Option<usize>,
     typed: Option<(usize, Next)>,
-    /// What is left of the path from here.
+    /// The rest of the path from here.
     rest: Extract,
 }
 
-/// What `typed_value` holds.
+/// The content of `typed_value`.
 #[derive(Debug, Clone, Copy)]
 enum Next {
     /// The value.
     Primitive,
-    /// An object, one of whose fields is the next level.
+    /// An object; the next level is one of its fields.
     Field(usize),
-    /// An array, one of whose elements is the next level.
+    /// An array; the next level is one of its elements.
     Element(usize),
 }
 
 impl ValueLayout {
-    /// Finds the columns by their names.
+    /// Finds the columns by name.
     pub fn plan(parts: &Fields, extract: &Extract) -> Result<Self, Misfit> {
         let mut levels = Vec::new();
         let mut read = level(parts, extract, extract.path().steps(), &mut levels)?;
@@ -127,19 +127,19 @@ impl ValueLayout {
         };
         if let Parts::Some(read) = &mut read {
             read.extend(metadata.map(|place| (place, Parts::Whole)));
-            // One that is null tells as much as the variants: their nulls.
+            // Even an all-null column shows which variants are null.
             let any = parts.find("typed_value").or_else(|| parts.find("value")).filter(|_| read.is_empty());
             read.extend(any.map(|(place, _)| (place, Parts::Some(Vec::new()))));
         }
         Ok(Self { extract: extract.clone(), metadata, levels, parts: read })
     }
 
-    /// What is read of the column.
+    /// The parts of the column to read.
     pub fn parts(&self) -> &Parts {
         &self.parts
     }
 
-    /// The value of each row as the type that is wanted; null where there is none, or it cannot be read as that.
+    /// The value of each row in the wanted type; null if it is missing or cannot be read as this type.
     pub fn values(&self, array: &StructArray, wanted: &DataType) -> Result<ArrayRef, Fault> {
         let fault = |row: usize| move |message: String| Fault { row, message };
         let lost = || fault(0)("its columns are not those of its schema".to_owned());
@@ -200,7 +200,7 @@ impl ValueLayout {
     }
 }
 
-/// Plans the columns of a `value` and a `typed_value`, and what of them is read.
+/// Plans the columns of a `value` and a `typed_value`, and which parts to read.
 fn level(parts: &Fields, extract: &Extract, steps: &[Step], levels: &mut Vec<Level>) -> Result<Parts, Misfit> {
     let value = parts.find("value");
     if value.is_some_and(|(_, field)| *field.data_type() != DataType::Binary) {
@@ -264,14 +264,14 @@ enum TypedColumn<'a> {
     Element(&'a ListArray, &'a StructArray, usize),
 }
 
-/// Dictionaries, each of which is read once while rows repeat it.
+/// Dictionaries; each is parsed once while consecutive rows repeat it.
 struct Names<'a> {
     names: Option<&'a BinaryArray>,
     last: Option<Metadata<'a>>,
 }
 
 impl<'a> Names<'a> {
-    /// The dictionary of a row, when it is asked for.
+    /// The dictionary of a row, parsed on demand.
     fn of(&mut self, row: usize) -> impl FnMut() -> Result<Metadata<'a>, String> + use<'_, 'a> {
         move || {
             let names = self.names.filter(|names| names.is_valid(row)).ok_or("its metadata are null")?;
@@ -289,7 +289,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The value of a row in the columns of a level and those inside of it.
+/// The value of a row in the columns of a level and the levels below.
 fn value_at<'a>(
     columns: &[Columns<'_>],
     row: usize,
@@ -328,7 +328,7 @@ fn value_at<'a>(
     }
 }
 
-/// The column of the path as it is, where it is of the type that is wanted and nothing else holds a value.
+/// The path's column without a copy, if it has the wanted type and no other column holds a value.
 fn whole_column(columns: &[Columns<'_>], array: &StructArray, wanted: &DataType) -> Option<ArrayRef> {
     let mut nulls: Option<NullBuffer> = array.nulls().cloned();
     let mut found = None;

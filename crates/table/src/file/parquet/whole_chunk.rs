@@ -1,7 +1,7 @@
-//! The pages of a whole column chunk, whose values are counted.
+//! Counts the values in the pages of a whole column chunk.
 //!
-//! A page of a flat column that lost a value lacks a row, which is noticed. In a page of lists it is the last element of a list, and
-//! all rows are there: only the number of values that the footer gives for the column chunk tells.
+//! If a page of a flat column lacks a value, it lacks a row, and that is detected elsewhere. If a page of lists lacks
+//! the last element of a list, all rows are still there; only the column chunk's value count in the footer shows it.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 
-/// Pages of a column chunk that are read from the first one on, up to the last one unless the reader stops.
+/// Pages of a column chunk, read from the first one to the last unless the reader stops earlier.
 pub(super) struct WholeChunk {
     pages: Box<dyn PageReader>,
     expected: i64,
@@ -21,7 +21,7 @@ pub(super) struct WholeChunk {
 }
 
 impl WholeChunk {
-    /// The pages, counted where nobody else notices that a value is missing.
+    /// Wraps the pages with a count, if no other check detects a missing value.
     pub(super) fn counted(pages: Box<dyn PageReader>, about: &ColumnChunkMetaData) -> Box<dyn PageReader> {
         match about.column_descr().max_rep_level() {
             0 => pages,
@@ -81,12 +81,12 @@ impl PageReader for WholeChunk {
     }
 }
 
-/// Counts the values of a column chunk from the headers of its pages, where nobody else notices that one is missing.
+/// Counts the values of a column chunk by its page headers, if no other check detects a missing value.
 pub(super) fn check(bytes: &Bytes, about: &ColumnChunkMetaData) -> Result<()> {
     if about.column_descr().max_rep_level() == 0 {
         return Ok(());
     }
-    // Nothing is inflated for a header.
+    // Reading a header decompresses nothing.
     let alone = ColumnChunkMetaData::builder(about.column_descr_ptr())
         .set_compression(Compression::UNCOMPRESSED)
         .set_data_page_offset(0)

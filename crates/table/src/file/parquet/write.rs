@@ -1,7 +1,8 @@
-//! Parquet data files ("Appendix A: Parquet"): columns encoded side by side, row groups closed by bytes and rows.
+//! Writes Parquet data files ("Appendix A: Parquet"): columns are encoded in parallel, and row groups closed by bytes
+//! and rows.
 //!
-//! A column that is being encoded takes about 100 KiB, however few rows it has: contexts of its codec, buffers. So the rows of very
-//! many columns are gathered and encoded some columns at a time when their row group ends.
+//! A column writer takes about 100 KiB for its codec contexts and buffers, however few rows it has. So with very many
+//! columns, rows are buffered and encoded some columns at a time when their row group ends.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use crate::file::{FileWriter, WrittenFile};
 use crate::runtime;
 use crate::storage::Storage;
 
-/// What all Parquet files of one writer have in common.
+/// Shared by all Parquet files of one writer.
 #[derive(Debug)]
 pub struct ParquetLayout {
     table: Arc<Schema>,
@@ -38,21 +39,21 @@ pub struct ParquetLayout {
     properties: WriterPropertiesPtr,
     row_group_bytes: usize,
     row_group_rows: usize,
-    /// Leaves of each column.
+    /// Number of leaves of each column.
     leaves: Vec<usize>,
-    /// Paths in the file of the columns that are one leaf.
+    /// Paths in the file of the single-leaf columns.
     single: Vec<Option<ColumnPath>>,
-    /// Whether rows are gathered, as there are very many columns.
+    /// Whether rows are buffered because there are very many columns.
     gathers: bool,
 }
 
-/// Leaves, at the most, that are encoded as their rows come.
+/// Maximum number of leaves that are encoded as rows arrive.
 const MOST_OPEN: usize = 1_000;
-/// Leaves of gathered rows that a thread encodes at a time, at the least where there are so many.
+/// Leaves of buffered rows that a thread encodes at a time, if there are enough.
 const LEAVES_AT_ONCE: usize = 32;
 
 impl ParquetLayout {
-    /// The layout of files of a table schema whose batches come as `arrow`.
+    /// The layout of files with a table schema whose batches arrive as `arrow`.
     pub fn new(schema: &Arc<Schema>, arrow: SchemaRef, options: &ParquetOptions, modes: Modes) -> Result<Self> {
         let root = parquet_schema(schema)?;
         let descriptor = SchemaDescriptor::new(root.clone());
@@ -80,7 +81,8 @@ impl ParquetLayout {
         })
     }
 
-    /// Properties of a file that begins with these batches: columns for which a dictionary does not pay have none.
+    /// Properties of a file that begins with these batches: columns for which a dictionary does not pay off have
+    /// none.
     fn properties(&self, first: &[RecordBatch]) -> WriterPropertiesPtr {
         let without = self.single.iter().enumerate().filter_map(|(position, path)| {
             let path = path.as_ref()?;
@@ -98,7 +100,7 @@ impl ParquetLayout {
     }
 }
 
-/// A Parquet file in the making.
+/// A Parquet file being written.
 pub struct ParquetWriter {
     path: String,
     layout: Arc<ParquetLayout>,
@@ -107,7 +109,7 @@ pub struct ParquetWriter {
     factory: ArrowRowGroupWriterFactory,
     /// Columns of the open row group.
     columns: Vec<ArrowColumnWriter>,
-    /// Rows of the open row group whose columns are not encoded yet, and the bytes that they take.
+    /// Buffered rows of the open row group, and their bytes in memory.
     gathered: Vec<RecordBatch>,
     gathered_bytes: usize,
     rows: usize,
@@ -122,7 +124,7 @@ impl std::fmt::Debug for ParquetWriter {
 }
 
 impl ParquetWriter {
-    /// Starts a file that will begin with the batches `first`, which are still to be written.
+    /// Starts a file that will begin with the batches `first`, which are not written yet.
     pub fn create(storage: &Storage, path: String, layout: Arc<ParquetLayout>, first: &[RecordBatch]) -> Result<Self> {
         let sink = Sink::new(storage.output(&path)?);
         let writer = SerializedFileWriter::new(sink.clone(), layout.schema.clone(), layout.properties(first))
@@ -144,7 +146,7 @@ impl ParquetWriter {
         })
     }
 
-    /// Encodes batches into the open row group, each column over all of them.
+    /// Encodes batches into the open row group, column by column.
     fn encode(&mut self, batches: &[RecordBatch], side_by_side: bool) -> Result<()> {
         if batches.is_empty() {
             return Ok(());
@@ -167,12 +169,12 @@ impl ParquetWriter {
         done.map_err(|error| failed(&self.path, &self.sink, &error))
     }
 
-    /// Bytes of the open row group as they would be encoded now; of gathered rows as they are.
+    /// Encoded bytes of the open row group so far; in-memory bytes for buffered rows.
     fn encoded(&self) -> usize {
         self.gathered_bytes + self.columns.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum::<usize>()
     }
 
-    /// Encodes and closes the columns of gathered rows, some at a time.
+    /// Encodes and closes the columns of buffered rows, some at a time.
     fn encode_gathered(&mut self) -> Result<Vec<ArrowColumnChunk>> {
         let rows = std::mem::take(&mut self.gathered);
         self.gathered_bytes = 0;
@@ -198,7 +200,7 @@ impl ParquetWriter {
     }
 }
 
-/// A column of the table in a file, and its leaves there.
+/// A table column in a file, and its leaves.
 struct Column<'a> {
     position: usize,
     field: &'a ArrowField,
@@ -216,7 +218,7 @@ impl Column<'_> {
 }
 
 impl ParquetLayout {
-    /// Columns with their writers, which are those of these columns.
+    /// Pairs columns with their writers.
     fn columns<'a>(&'a self, columns: Range<usize>, writers: &'a mut [ArrowColumnWriter]) -> Vec<Column<'a>> {
         let mut rest = writers;
         let all = self.arrow.fields().iter().zip(&self.leaves).enumerate();
@@ -229,7 +231,7 @@ impl ParquetLayout {
         some.map(column).collect()
     }
 
-    /// The columns in shares that are encoded one after the other.
+    /// Splits the columns into shares that are encoded one after the other.
     fn shares(&self) -> Vec<Range<usize>> {
         let (mut shares, mut start, mut leaves) = (Vec::new(), 0, 0);
         for (column, of_column) in self.leaves.iter().enumerate() {
@@ -242,7 +244,7 @@ impl ParquetLayout {
         shares
     }
 
-    /// What makes the writers of some columns; that of the file makes those of all.
+    /// A factory for the writers of some columns; the file's own factory makes writers for all columns.
     fn some_columns(
         &self,
         columns: &Range<usize>,
@@ -317,7 +319,7 @@ impl FileWriter for ParquetWriter {
     }
 }
 
-/// The error of a write: the store's own where it failed, else the encoder's.
+/// The error of a write: the store's own error if it failed, otherwise the encoder's.
 fn failed(path: &str, sink: &Sink, error: &ParquetError) -> Error {
     sink.failure().unwrap_or_else(|| Error::column("(data)", format!("cannot be written to {path}: {error}")))
 }

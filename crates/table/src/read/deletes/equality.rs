@@ -1,7 +1,9 @@
-//! Equality delete files ("Equality Delete Files"): rows that have the values of a row of the file in its delete columns.
+//! Applies equality delete files ("Equality Delete Files"): a row is deleted if its equality columns equal those of a
+//! row in the delete file.
 //!
-//! Delete files by the same columns that apply to the same data files become one set of keys, in which every key knows the
-//! files that have it: a data file is tested against one set, however many files of deletes a stream of changes has left.
+//! Delete files with the same columns that apply to the same data files are merged into one set of keys; each key
+//! knows the files that contain it. So a data file is tested against one set, however many delete files a stream of
+//! changes has left.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,32 +31,32 @@ use crate::read::reshape::Reshape;
 use crate::storage::Storage;
 use crate::{interrupt, runtime};
 
-/// The equality delete files of the parts that are read together.
+/// The equality delete files of parts that are read together.
 #[derive(Default)]
 pub struct EqualityFiles {
-    /// By delete file: its place in `files`.
+    /// Index in `files`, by delete file.
     places: HashMap<Id, usize>,
     files: Vec<Arc<DeletePart>>,
-    /// For each file another of its group, or itself.
+    /// For each file another one of its group, or itself: a union-find forest.
     linked: Vec<usize>,
-    /// For each file how many parts ask for it first of their files of its group.
+    /// For each file the number of parts for which it is the first file of its group.
     uses: Vec<usize>,
-    /// For each file the columns that it deletes by, as a number.
+    /// For each file the number of its column set.
     columns: Vec<usize>,
     known_columns: HashMap<Vec<i32>, usize>,
-    /// For each list of deletes that parts share, by its address, the places of its files. The list is kept, so that no other
-    /// one has its address.
+    /// For each delete list shared by parts, by address, the indices of its files. The list is kept alive, so that
+    /// its address is not reused.
     of_list: HashMap<usize, (DeleteList, Vec<Option<usize>>)>,
     groups: Vec<Group>,
-    /// For each file its group, and its number there.
+    /// For each file its group, and its number in the group.
     of_group: Vec<(usize, u32)>,
 }
 
-/// Delete files by the same columns, of which each applies to a data file together with another of them.
+/// Delete files with the same columns, connected by data files to which two of them apply.
 struct Group {
     columns: Arc<KeyColumns>,
     files: Vec<Arc<DeletePart>>,
-    /// Nothing where all of them together are too large.
+    /// The set of the whole group; `None` if the set exceeds the memory budget.
     shared: Shared<Option<Arc<EqualitySet>>>,
 }
 
@@ -68,27 +70,27 @@ struct KeyColumns {
 /// The keys of some equality delete files.
 pub struct EqualitySet {
     keys: Keys,
-    /// Where keys know their files.
+    /// Which files contain each key.
     seen: Seen,
 }
 
-/// Chains of the files that have a key, the newest first; one file needs none.
+/// Linked lists of the files that contain a key, newest first; a key of one file needs none.
 #[derive(Default)]
 struct Seen {
     is_needed: bool,
     links: Vec<(u32, Option<u32>)>,
 }
 
-/// A set and which of its files apply to a part.
+/// A set, and the files in it that apply to a part.
 pub struct Applied {
     columns: Arc<KeyColumns>,
     set: Arc<EqualitySet>,
-    /// By file; all of them without it.
+    /// Whether each file applies; `None` if all do.
     files: Option<Arc<[bool]>>,
 }
 
 impl EqualityFiles {
-    /// Announces the equality deletes of a part.
+    /// Registers the equality deletes of a part.
     pub fn expect(&mut self, deletes: &DeleteParts) -> Result<()> {
         let (list, runs) = deletes.shared();
         if runs.is_empty() {
@@ -99,7 +101,7 @@ impl EqualityFiles {
             Some((_, of_list)) => of_list,
             None => vec![None; list.len()],
         };
-        // Of each set of columns the first file: most tables have one set.
+        // The first file of each column set. Most tables have one set.
         let mut firsts: Vec<(usize, usize)> = Vec::new();
         for run in runs {
             let places = of_list.get_mut(run.start as usize..run.end as usize).ok_or_else(unexpected)?;
@@ -124,7 +126,7 @@ impl EqualityFiles {
         Ok(())
     }
 
-    /// The place of a file; a new one stands alone.
+    /// The index of a file; a new file is its own group.
     fn place(&mut self, delete: &Arc<DeletePart>) -> usize {
         let next = self.files.len();
         let place = *self.places.entry(id(delete)).or_insert(next);
@@ -152,7 +154,7 @@ impl EqualityFiles {
         }
     }
 
-    /// Makes groups of what was announced. The files of a group stand by sequence number.
+    /// Forms the groups of the registered files. The files of a group are ordered by sequence number.
     pub fn finish(&mut self) -> Result<()> {
         let mut by_root: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for place in 0..self.files.len() {
@@ -185,7 +187,7 @@ impl EqualityFiles {
         Ok(())
     }
 
-    /// What the equality deletes of a part delete.
+    /// The equality deletes that apply to a part.
     pub fn of(
         &self,
         deletes: &DeleteParts,
@@ -218,7 +220,7 @@ impl EqualityFiles {
     }
 }
 
-/// Where delete files are, and how they are read.
+/// Where delete files are, and how to read them.
 struct Source<'a> {
     storage: &'a Storage,
     wanted: &'a Wanted,
@@ -243,7 +245,7 @@ impl Group {
             let files = (!files.iter().all(|applies| *applies)).then(|| files.into());
             return Ok(Applied { columns, set: set.clone(), files });
         }
-        // All together do not fit: this part's own, for itself.
+        // The whole group exceeds the memory budget: load only the files of this part.
         let own = numbers.iter().filter_map(|number| self.files.get(*number as usize).cloned()).collect::<Vec<_>>();
         let set = EqualitySet::load(&columns, &own, source, None)?.ok_or_else(unexpected)?;
         Ok(Applied { columns, set: Arc::new(set), files: None })
@@ -282,14 +284,15 @@ impl KeyColumns {
         Ok(own)
     }
 
-    /// How the columns are read from a file.
+    /// Plans how to read the columns from a file.
     fn plan(&self, rules: &Rules<'_>, fields: &Fields) -> Result<(Vec<usize>, Reshape)> {
         let (leaves, planned) = plan_pairs(rules, &self.pairs, fields)?;
         let schema = ArrowSchema::new(self.pairs.iter().map(|(_, target)| target.clone()).collect::<Fields>());
         Ok((leaves, Reshape::new(rules.path, Arc::new(schema), planned)))
     }
 
-    /// Refuses a delete file that lacks one of the columns. A data file may: its rows have the default there, or null.
+    /// Refuses a delete file that lacks one of the columns. A data file may lack it: its rows have the default, or
+    /// null.
     fn check(&self, rules: &Rules<'_>, fields: &Fields) -> Result<()> {
         let (_, planned) = plan_pairs(rules, &self.pairs, fields)?;
         let lacking = self.pairs.iter().zip(&planned).find(|((field, _), planned)| lacks(field, planned));
@@ -299,14 +302,15 @@ impl KeyColumns {
         Err(Error::corrupt_file(rules.path, message))
     }
 
-    /// The compared columns of a batch, out of the structs that they are in.
+    /// The compared columns of a batch, extracted from their structs.
     fn of(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
         batch.columns().iter().map(leaf).collect()
     }
 }
 
-/// Whether a delete file has no values of the column that it deletes by. Columns of type `unknown` are null and stored nowhere; of
-/// others "the delete columns are the columns of the delete file", and the default of one that is missing is that of data files.
+/// Whether a delete file lacks values for its equality column. Columns of type `unknown` are always null and not
+/// stored. For others, "the delete columns are the columns of the delete file", so the default for data files does
+/// not apply.
 fn lacks(field: &Field, planned: &Planned) -> bool {
     match (&field.ty, &planned.source) {
         (Type::Struct(ty), FileSource::File { shape: Shape::Struct(inner), .. }) => {
@@ -317,7 +321,7 @@ fn lacks(field: &Field, planned: &Planned) -> bool {
     }
 }
 
-/// The primitive field in a column of deletes.
+/// The primitive field inside an equality column.
 fn leaf_of(mut field: &Field) -> &Field {
     while let Type::Struct(ty) = &field.ty
         && let [only] = &ty.fields[..]
@@ -327,7 +331,7 @@ fn leaf_of(mut field: &Field) -> &Field {
     field
 }
 
-/// The name of the primitive field in a column of deletes, with those around it.
+/// The dotted name of the primitive field inside an equality column.
 fn name(mut field: &Field) -> String {
     let mut name = field.name.clone();
     while let Type::Struct(ty) = &field.ty
@@ -339,13 +343,13 @@ fn name(mut field: &Field) -> String {
     name
 }
 
-/// The ids of the columns that a file deletes by, each once.
+/// The ids of a file's equality columns, without duplicates.
 fn ids(delete: &DeletePart) -> Vec<i32> {
     let ids: BTreeSet<i32> = delete.equality_ids.iter().copied().collect();
     ids.into_iter().collect()
 }
 
-/// The one primitive column in a column; a null struct has null in it.
+/// The single primitive column inside a column; null where a parent struct is null.
 fn leaf(column: &ArrayRef) -> Result<ArrayRef> {
     let mut column = column.clone();
     while let Some(parent) = column.as_struct_opt() {
@@ -356,7 +360,7 @@ fn leaf(column: &ArrayRef) -> Result<ArrayRef> {
 }
 
 impl EqualitySet {
-    /// Reads some delete files. `None` where they take more than `most` bytes; without such a bound that is an error.
+    /// Reads some delete files. `None` if they take more than `most` bytes; without `most` that is an error.
     fn load(
         columns: &Arc<KeyColumns>,
         files: &[Arc<DeletePart>],
@@ -398,7 +402,7 @@ impl EqualitySet {
     }
 }
 
-/// Adds the keys of a file; says whether they fit.
+/// Adds the keys of a file and returns whether they fit.
 fn add_file(
     set: &Mutex<EqualitySet>,
     delete: &DeletePart,
@@ -439,7 +443,7 @@ fn add_file(
 }
 
 impl Seen {
-    /// The chain of a key that is in one more file.
+    /// Adds a file to the list of a key.
     fn add(&mut self, chain: Option<u32>, file: u32) -> Result<u32> {
         if !self.is_needed {
             return Ok(0);
@@ -464,12 +468,12 @@ impl Seen {
 }
 
 impl Applied {
-    /// Keys, at the most, of deleted rows.
+    /// Upper bound of the number of keys.
     pub fn keys(&self) -> usize {
         self.set.keys.len()
     }
 
-    /// The test of the rows of a file that stay.
+    /// A filter that keeps the rows of a file whose keys are not in the set.
     pub fn test(&self, rules: &Rules<'_>, fields: &Fields) -> Result<Filter> {
         let (leaves, reshape) = self.columns.plan(rules, fields)?;
         let (columns, set, files) = (self.columns.clone(), self.set.clone(), self.files.clone());
@@ -493,7 +497,7 @@ mod tests {
 
     use super::*;
 
-    /// What lies under a null struct is no value, whatever a decoder leaves there.
+    /// Values under a null struct are ignored, whatever the decoder leaves there.
     #[test]
     fn a_null_struct_has_null_in_it() {
         let child: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(2), None]));

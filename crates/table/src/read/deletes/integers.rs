@@ -1,7 +1,7 @@
-//! Keys of one column of integers, dates or times ("Equality Delete Files"): the ids that most equality deletes name.
+//! Keys of a single column of integers, dates or times ("Equality Delete Files"), the ids of most equality deletes.
 //!
-//! A row is found by a bit where the keys lie close, else in a table. Keys of several files have numbers, which tell the files that
-//! a key is in ([`Numbered`]); those of one file need none ([`Alike`]).
+//! A row is looked up in a bitmap if the keys are dense, otherwise in a hash table. Keys of several files have
+//! numbers that identify the files ([`Numbered`]); keys of one file need none ([`Alike`]).
 
 use std::hash::BuildHasher;
 use std::sync::OnceLock;
@@ -14,10 +14,11 @@ use hashbrown::{DefaultHashBuilder, HashSet, HashTable};
 
 use crate::error::Result;
 
-/// Keys lie close where a word for each of them has their bits, or so many words, which a processor's cache has room for.
+/// Keys are dense if their bitmap takes at most one word per key, or at most this many words, which fit into the
+/// processor's cache.
 const CLOSE: u64 = 128 << 10;
 
-/// Bytes for each key that a table without numbers may take, about: twice as many places as keys.
+/// Approximate bytes per key of a hash table without numbers: twice as many slots as keys.
 const OF_TABLE: usize = 2 * (size_of::<i64>() + 1);
 
 type Numbers = PrimitiveArray<Int64Type>;
@@ -29,12 +30,12 @@ pub(super) struct Numbered {
     table: HashTable<(i64, u32)>,
     null: Option<u32>,
     bounds: Option<Bounds>,
-    /// It is made when rows are first held against the keys, which do not change any more then.
+    /// Built when rows are first looked up; the keys do not change after that.
     bits: OnceLock<Option<Bits>>,
 }
 
-/// Keys of one file, which all have the number 0. What they are found by is made when rows are first held against them: to
-/// fill a table takes one thread most of the time that one takes to read the file.
+/// Keys of one file, which all have the number 0. The lookup structure is built when rows are first looked up:
+/// filling a hash table takes one thread most of the time of reading the file.
 #[derive(Default)]
 pub(super) struct Alike {
     keys: Vec<i64>,
@@ -48,15 +49,15 @@ enum Found {
     Table(HashSet<i64>),
 }
 
-/// The least and the greatest key: most rows of a file may lie elsewhere.
+/// The smallest and the largest key: most rows of a file may be outside.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     least: i64,
     greatest: i64,
 }
 
-/// A bit for each number from the least key on, set for keys: most rows are no key, and to find that out by a bit takes a tenth
-/// of the time that a table takes, which is in no cache.
+/// One bit for each integer from the smallest key on, set for keys. Most rows do not match, and a bit says so in a
+/// tenth of the time of a hash table that does not fit into the cache.
 struct Bits {
     least: i64,
     words: Vec<u64>,
@@ -68,7 +69,7 @@ impl Bounds {
         Self { least: least.min(value), greatest: greatest.max(value) }
     }
 
-    /// The words that have the bits of so many keys, if these lie close.
+    /// The number of words of a bitmap for this many keys, if they are dense.
     fn words(self, keys: usize) -> Option<usize> {
         let words = self.greatest.abs_diff(self.least) / 64 + 1;
         usize::try_from(words).ok().filter(|_| words <= CLOSE.max(keys as u64))
@@ -76,7 +77,7 @@ impl Bounds {
 }
 
 impl Bits {
-    /// The bits of some keys within the bounds, if they lie close.
+    /// A bitmap of the keys within the bounds, if they are dense.
     fn new(bounds: Option<Bounds>, count: usize, keys: impl Iterator<Item = i64>) -> Option<Self> {
         let bounds = bounds?;
         let mut bits = Self { least: bounds.least, words: vec![0; bounds.words(count)?] };
@@ -87,7 +88,7 @@ impl Bits {
         Some(bits)
     }
 
-    /// Numbers below the least are far behind the last word.
+    /// Bit index of a number. Wraps around, so numbers below the smallest key are far after the last word.
     fn place(&self, number: i64) -> u64 {
         number.wrapping_sub(self.least).cast_unsigned()
     }
@@ -100,7 +101,7 @@ impl Bits {
 }
 
 impl Numbered {
-    /// Adds the keys of rows, as `Keys::add`.
+    /// Adds the keys of rows; see `Keys::add`.
     pub(super) fn add(&mut self, values: &Numbers, mut number: impl FnMut(Option<u32>) -> Result<u32>) -> Result<()> {
         self.bits.take();
         for value in values {
@@ -127,7 +128,7 @@ impl Numbered {
         Ok(())
     }
 
-    /// The rows that no key is equal to, or none that applies.
+    /// The rows without an equal key that applies.
     pub(super) fn absent(&self, values: &Numbers, applies: impl Fn(u32) -> bool) -> BooleanBuffer {
         let Some(Bounds { least, greatest }) = self.bounds else {
             return absent(values, !self.null.is_some_and(applies), |_| true);
@@ -166,7 +167,7 @@ impl Alike {
         }
     }
 
-    /// The rows that no key is equal to.
+    /// The rows without an equal key.
     pub(super) fn absent(&self, values: &Numbers) -> BooleanBuffer {
         let keys = || self.keys.iter().copied();
         let found = self.found.get_or_init(|| match Bits::new(self.bounds, self.keys.len(), keys()) {
@@ -179,7 +180,7 @@ impl Alike {
         }
     }
 
-    /// How many there are, those that are the same several times.
+    /// Number of keys, duplicates included.
     pub(super) fn len(&self) -> usize {
         self.keys.len() + usize::from(self.has_null)
     }

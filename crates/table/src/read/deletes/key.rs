@@ -1,6 +1,7 @@
-//! Values of the columns of equality deletes, as keys that are equal where the rows are ("Equality Delete Files").
+//! Keys of equality deletes: values of the equality columns, equal if the rows are ("Equality Delete Files").
 //!
-//! Null equals null. Values are equal where Java's comparators say so: NaN equals any other NaN, and -0.0 is not 0.0.
+//! Null equals null. Other values are compared as by Java's comparators: NaN equals any NaN, and -0.0 does not equal
+//! 0.0.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -18,24 +19,24 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use super::integers::{Alike, Numbered};
 use crate::error::{Error, Result};
 
-/// A set of keys, each with a number that is its caller's.
+/// A set of keys, each with a number that belongs to the caller.
 pub(super) enum Keys {
-    /// One column of integers, dates, times.
+    /// One column of integers, dates or times.
     Integers(Numbered),
-    /// The same, of which no number is asked for.
+    /// The same, for callers that need no number.
     Alike(Alike),
-    /// One column of texts or bytes, or several columns as rows.
+    /// One string or binary column, or several columns as rows.
     Bytes(Bytes),
 }
 
-/// Keys that are bytes, one after the other.
+/// Keys as concatenated bytes.
 pub(super) struct Bytes {
     hasher: DefaultHashBuilder,
     table: HashTable<u32>,
     bytes: Vec<u8>,
     keys: Vec<Stored>,
     null: Option<u32>,
-    /// Makes bytes of several columns, or of one that is not bytes.
+    /// Converts several columns, or one that is not binary, to bytes.
     rows: Option<RowConverter>,
 }
 
@@ -46,7 +47,7 @@ struct Stored {
 }
 
 impl Keys {
-    /// No keys of columns of some types. Those that `are_alike` all have the number 0.
+    /// An empty set for columns of these types. If `are_alike`, every key has the number 0.
     pub(super) fn new(types: &[DataType], are_alike: bool) -> Result<Self> {
         let rows = match types {
             [ty] if is_integer(ty) && are_alike => return Ok(Self::Alike(Alike::default())),
@@ -67,7 +68,7 @@ impl Keys {
         }))
     }
 
-    /// Adds the key of every row. `number` gets the number of a key that is known, and returns that to be stored.
+    /// Adds the key of each row. `number` receives the number of an existing key and returns the number to store.
     pub(super) fn add(
         &mut self,
         columns: &[ArrayRef],
@@ -92,7 +93,7 @@ impl Keys {
         }
     }
 
-    /// For every row whether its key is none of the set, or has a number that `applies` says no to.
+    /// For each row, true if the key is not in the set or `applies` rejects its number.
     pub(super) fn absent(
         &self,
         columns: &[ArrayRef],
@@ -112,7 +113,7 @@ impl Keys {
         Ok(BooleanArray::new(absent, None))
     }
 
-    /// How many there are, at the most.
+    /// Upper bound of the number of keys.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Integers(own) => own.len(),
@@ -121,7 +122,7 @@ impl Keys {
         }
     }
 
-    /// Bytes that they take.
+    /// Bytes of memory.
     pub(super) fn memory(&self) -> usize {
         match self {
             Self::Integers(own) => own.memory(),
@@ -214,7 +215,7 @@ fn integers(columns: &[ArrayRef]) -> Result<PrimitiveArray<Int64Type>> {
     Ok(cast(column, &DataType::Int64).map_err(internal)?.as_primitive::<Int64Type>().clone())
 }
 
-/// The column with the same bits for every NaN.
+/// The column with one bit pattern for all NaNs.
 fn with_one_nan(column: &ArrayRef) -> ArrayRef {
     match column.data_type() {
         DataType::Float32 => {
@@ -229,7 +230,7 @@ fn with_one_nan(column: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// A column inside of structs: null where one of them is.
+/// A column inside structs: null where a parent is null.
 pub(super) fn below(column: &ArrayRef, parents: Option<&NullBuffer>) -> Result<ArrayRef> {
     let Some(parents) = parents.filter(|nulls| nulls.null_count() > 0) else { return Ok(column.clone()) };
     let nulls = BooleanArray::new(!parents.inner(), None);
@@ -252,7 +253,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Keys that lie close and keys that do not, at both ends of the numbers too.
+        /// Dense and sparse keys, also at both ends of the integer range.
         #[test]
         fn rows_whose_number_is_no_key_are_absent(
             offset in prop::sample::select(vec![0, i64::MIN, i64::MAX - 2000, -1000]),

@@ -1,4 +1,4 @@
-//! What is read once for several parts of files, within a budget of memory.
+//! Shares what several parts of files need, loading it once within a memory budget.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,19 +6,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::error::{Error, Result};
 use crate::plan::part::DeletePart;
 
-/// A delete file, identified by the part of the plan that it is.
+/// Identifies a delete file by its part of the plan.
 pub(super) type Id = usize;
 
 pub(super) fn id(delete: &Arc<DeletePart>) -> Id {
     Arc::as_ptr(delete).addr()
 }
 
-/// The error of a delete file that was not announced.
+/// The error for a delete file that was not registered.
 pub(super) fn unexpected() -> Error {
     Error::Internal("deletes of a part that was not announced".to_owned())
 }
 
-/// The memory of all that is kept for parts to come. What does not fit is read again by the next part that needs it.
+/// The memory budget for values kept for later parts. A value that does not fit is loaded again by the next part that
+/// needs it.
 #[derive(Debug)]
 pub struct Kept {
     most: usize,
@@ -26,12 +27,12 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// A budget of so many bytes.
+    /// A budget of `most` bytes.
     pub fn new(most: usize) -> Self {
         Self { most, bytes: AtomicUsize::new(0) }
     }
 
-    /// Bytes that may be kept.
+    /// The budget in bytes.
     pub fn most(&self) -> usize {
         self.most
     }
@@ -46,7 +47,7 @@ impl Kept {
     }
 }
 
-/// Something that is loaded when it is first asked for, and kept until it was asked for as often as was announced.
+/// A value that is loaded on first use and dropped after the last registered use.
 #[derive(Debug)]
 pub(super) struct Shared<T>(Mutex<State<T>>);
 
@@ -63,13 +64,13 @@ impl<T> Default for Shared<T> {
 }
 
 impl<T> Shared<T> {
-    /// Announces that it will be asked for once more.
+    /// Registers one more use.
     pub(super) fn expect_use(&mut self) {
         self.state().uses_left += 1;
     }
 
-    /// The value; `load` returns it with the bytes that it takes. Others that ask meanwhile wait for it. After an error the
-    /// next one tries again.
+    /// Returns the value; `load` returns it with its size in bytes. Concurrent callers wait for one load; after an
+    /// error the next caller tries again.
     pub(super) fn get(&self, kept: &Kept, load: impl FnOnce() -> Result<(T, usize)>) -> Result<Arc<T>> {
         let mut state = self.state();
         state.uses_left = state.uses_left.saturating_sub(1);
@@ -92,7 +93,7 @@ impl<T> Shared<T> {
         Ok(value)
     }
 
-    /// A thread that panicked while it loaded has stored nothing.
+    /// A thread that panicked during a load has stored nothing, so a poisoned lock is safe to use.
     fn state(&self) -> MutexGuard<'_, State<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

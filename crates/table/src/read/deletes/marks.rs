@@ -1,4 +1,4 @@
-//! The metadata column `_deleted`: where it is asked for, deleted rows stay and are marked.
+//! The metadata column `_deleted`: if it is selected, deleted rows are returned and marked.
 
 use std::sync::Arc;
 
@@ -22,12 +22,13 @@ use crate::stream::BatchChange;
 pub struct Marks {
     positions: Option<(Arc<DeletionVector>, usize)>,
     live: Option<Filter>,
-    /// The leaf that the marks are, behind those of the file.
+    /// Index of the marks' leaf, after the leaves of the file.
     leaf: usize,
 }
 
 impl Marks {
-    /// `fields` are those that the file is read by, the last of which is the position of rows. The marks become one more.
+    /// `fields` are the fields to read from the file, with the row position last. The marks are appended as one more
+    /// field.
     pub fn new(deletes: &PartDeletes, rules: &Rules<'_>, fields: &mut Fields) -> Result<Self> {
         let leaf = count(fields);
         let positions = deletes.positions.clone().map(|positions| (positions, leaf.saturating_sub(1)));
@@ -36,7 +37,7 @@ impl Marks {
         Ok(Self { positions, live, leaf })
     }
 
-    /// What to read of the file for some leaves, and how batches of that get exactly those leaves.
+    /// The leaves to read from the file for some leaves, and the change that gives batches exactly those leaves.
     pub fn read(self: &Arc<Self>, leaves: &[usize]) -> (Vec<usize>, BatchChange) {
         if !leaves.contains(&self.leaf) {
             return (leaves.to_vec(), Arc::new(Ok));
@@ -59,13 +60,13 @@ impl Marks {
         (read, Arc::new(change))
     }
 
-    /// The filter with marks for what it tests, if it asks for them.
+    /// Adds marks to the input of a filter that tests them.
     pub fn filter(self: &Arc<Self>, filter: Filter) -> Filter {
         let (leaves, with_marks) = self.read(&filter.leaves);
         Filter { leaves, test: Arc::new(move |batch| (filter.test)(&with_marks(batch.clone())?)) }
     }
 
-    /// The rows that are deleted.
+    /// A filter that keeps the deleted rows.
     pub fn deleted(self: Arc<Self>) -> Filter {
         let (mut leaves, _) = self.read(&[self.leaf]);
         leaves.sort_unstable();
@@ -73,7 +74,7 @@ impl Marks {
         Filter { leaves, test: Arc::new(move |batch| self.of(batch, &read)) }
     }
 
-    /// Which rows of a batch of the leaves `read` are deleted.
+    /// Which rows of a batch with the leaves `read` are deleted.
     fn of(&self, batch: &RecordBatch, read: &[usize]) -> Result<BooleanArray> {
         let mut deleted = match &self.positions {
             None => BooleanBuffer::new_unset(batch.num_rows()),
@@ -92,7 +93,7 @@ impl Marks {
     }
 }
 
-/// The test for the rows that must have been deleted, where positions alone do not tell.
+/// A filter for the rows that must be deleted, if positions alone do not decide it.
 pub fn test_deleted(part: &PartDeletes, rules: &Rules<'_>, fields: &Fields) -> Result<Option<Filter>> {
     let Some(by) = part.deleted_by.as_ref().filter(|by| !by.equality.is_empty()) else { return Ok(None) };
     let marks = Arc::new(Marks::new(by, rules, &mut fields.clone())?);

@@ -1,12 +1,12 @@
-//! Deleted rows of the files that are read together ("Row-level Deletes", "Scan Planning").
+//! Applies row-level deletes to files that are read together ("Row-level Deletes", "Scan Planning").
 //!
-//! [`Deletes`] knows which of its parts need which delete files, reads each of these once when the first part asks for it, and
-//! lets go of it when the last one has it. What they delete of a part, [`PartDeletes`], goes to the file reader before anything
-//! is decoded: [positions](positions) and [vectors] as the rows to read, [values](equality) as a test of their columns. Where the
-//! column `_deleted` is asked for, all rows are read and get their [marks]. Of a part of a changelog that lost rows, or got some
-//! back, only those are read: rows that one set of delete files deletes and another does not.
+//! [`Deletes`] knows which parts need which delete files. It reads a delete file when the first part needs it and
+//! drops it after the last one. The deletes of a part, [`PartDeletes`], go to the file reader before anything is
+//! decoded: [positions](positions) and [vectors] as a row selection, [values](equality) as a filter on their columns.
+//! If the column `_deleted` is selected, all rows are read and get their [marks]. For a changelog, only the rows that
+//! a part lost or got back are read: those that one set of delete files deletes and another does not.
 //!
-//! Which deletes apply is settled by `plan::deletes`, sequence numbers and partitions included.
+//! `plan::deletes` has decided which deletes apply, including sequence numbers and partitions.
 
 pub mod equality;
 mod integers;
@@ -34,7 +34,7 @@ use load::{Id, Kept, Shared, id, unexpected};
 use part::PartDeletes;
 use positions::{MOST_PRUNED, Positions, WantedData};
 
-/// The delete files of the parts that are read together.
+/// The delete files of parts that are read together.
 pub struct Deletes {
     storage: Storage,
     wanted: Arc<Wanted>,
@@ -49,25 +49,25 @@ pub struct Deletes {
     chosen: Option<Chosen>,
 }
 
-/// Rows that are chosen by their positions in data files, among those that are not deleted.
+/// A choice of rows by position in data files, in addition to deletes.
 #[derive(Debug, Clone)]
 pub enum Chosen {
-    /// All but these; a data file that is not named has all its rows.
+    /// All rows except these; a data file that is not in the map keeps all rows.
     Without(HashMap<String, Arc<DeletionVector>>),
-    /// Only these; a data file that is not named has no row.
+    /// Only these rows; a data file that is not in the map keeps none.
     Only(HashMap<String, Arc<DeletionVector>>),
 }
 
-/// A position delete file and the data files whose positions are wanted of it.
+/// A position delete file, and the data files whose positions are needed from it.
 #[derive(Default)]
 struct PositionFile {
-    /// Their places; where they are more than are looked for in statistics, so many that this shows.
+    /// Indices of the data files. Collected only until there are more than statistics are searched for.
     wanted: Vec<usize>,
     shared: Shared<Positions>,
 }
 
 impl Deletes {
-    /// The deletes of some parts, each of which may ask once with [`Deletes::of`].
+    /// The deletes of some parts; each part may call [`Deletes::of`] once.
     pub fn new(storage: &Storage, wanted: &Arc<Wanted>, parts: &[FilePart], limits: &Limits) -> Result<Self> {
         let mut own = Self {
             storage: storage.clone(),
@@ -90,14 +90,14 @@ impl Deletes {
         Ok(own)
     }
 
-    /// The same, of which only some rows are read.
+    /// The same, restricted to some rows.
     #[must_use]
     pub fn choosing(mut self, chosen: Option<Chosen>) -> Self {
         self.chosen = chosen;
         self
     }
 
-    /// Announces that some deletes of a part will be asked for.
+    /// Registers deletes that a part will ask for.
     fn expect(&mut self, part: &FilePart, deletes: &DeleteParts) -> Result<()> {
         let mut place = None;
         for delete in by_position(part, deletes)? {
@@ -119,7 +119,7 @@ impl Deletes {
         self.equality.expect(deletes)
     }
 
-    /// What is deleted of a part.
+    /// The deletes of a part.
     pub fn of(&self, part: &FilePart) -> Result<PartDeletes> {
         let mut found = self.of_files(part, &part.deletes)?;
         if !part.deleted_by.is_empty() {
@@ -136,7 +136,7 @@ impl Deletes {
         Ok(found)
     }
 
-    /// What delete files delete of a part by position; a part asks for this instead of [`Deletes::of`].
+    /// The positions of a part that delete files delete, for parts that need only these; replaces [`Deletes::of`].
     pub fn positions_of(&self, part: &FilePart) -> Result<Option<Arc<DeletionVector>>> {
         self.by_position(part, &part.deletes)
     }
@@ -188,7 +188,8 @@ impl Deletes {
         file.shared.get(&self.kept, || {
             let few;
             let wanted = match file.wanted.len() > MOST_PRUNED {
-                // One for all delete files of many data files: what no part asks for, none gets.
+                // One map of all data files, shared by the delete files that have many. Positions of other files are
+                // simply not used.
                 true => self.all_data.get_or_init(|| self.data.iter().cloned().collect()),
                 false => {
                     few = file.wanted.iter().filter_map(|place| self.data.get(*place)).cloned().collect();
@@ -202,7 +203,7 @@ impl Deletes {
     }
 }
 
-/// Adds positions to some.
+/// Merges positions into others.
 fn join(positions: &mut Option<Arc<DeletionVector>>, more: Option<&Arc<DeletionVector>>) {
     match (positions, more) {
         (_, None) => {}
@@ -212,7 +213,7 @@ fn join(positions: &mut Option<Arc<DeletionVector>>, more: Option<&Arc<DeletionV
 }
 
 impl DeletePart {
-    /// Refuses a file that has lost rows: what they deleted would come back.
+    /// Refuses a delete file with missing rows, because the rows they delete would come back.
     fn check_rows(&self, found: usize) -> Result<()> {
         match usize::try_from(self.record_count) {
             Ok(expected) if found < expected => {
@@ -224,7 +225,8 @@ impl DeletePart {
     }
 }
 
-/// Those of some deletes of a part that delete by position: a vector alone if there is one, which has all that was deleted before it.
+/// The position deletes among some deletes: only the deletion vector if there is one, since it includes all earlier
+/// deletes.
 fn by_position<'d>(part: &FilePart, deletes: &'d DeleteParts) -> Result<Vec<&'d Arc<DeletePart>>> {
     let of_kind = |kind: DeleteKind| deletes.iter().filter(move |delete| delete.kind == kind);
     let vectors: Vec<_> = of_kind(DeleteKind::Vector).collect();

@@ -1,4 +1,4 @@
-//! What is deleted of a part of a file, as its reader needs it.
+//! The deletes of a part of a file, in the form its reader needs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use crate::error::Result;
 use crate::file::Filter;
 use crate::read::columns::Rules;
 
-/// So many times as many keys as a file has rows may leave few of them. Where rows are left all over a file, it takes less time
-/// to decode all of them than to decode some.
+/// Filter early if there are this many times more keys than rows, because few rows may remain. If rows remain all
+/// over a file, decoding all of them is faster than decoding some.
 const MANY: usize = 2;
 
-/// Ranges of rows that room is made for before they are counted, at the most.
+/// Maximum number of row ranges to reserve memory for before they are counted.
 const MOST_RANGES: usize = 1 << 16;
 
-/// What is deleted of a part.
+/// The deletes of a part.
 #[derive(Default)]
 pub struct PartDeletes {
     /// By position in the file.
     pub positions: Option<Arc<DeletionVector>>,
-    /// By values.
+    /// By value.
     pub equality: Vec<Applied>,
-    /// What deletes the rows that are read; without it all that are left are.
+    /// Changelog: the deletes that must have deleted the rows to read; `None` reads all remaining rows.
     pub deleted_by: Option<Box<PartDeletes>>,
 }
 
 impl PartDeletes {
-    /// The rows that are left by positions; `None` where that is all of them.
+    /// The rows that position deletes keep; `None` if all.
     pub fn rows_left(&self) -> Option<Vec<Range<u64>>> {
         if let Some(only) = self.only_positions() {
             let mut rows = only.as_bitmap().clone();
@@ -43,23 +43,23 @@ impl PartDeletes {
         self.positions.as_ref().map(|deleted| rows_without(deleted))
     }
 
-    /// Of rows that must have been deleted, their positions, if positions alone tell.
+    /// Changelog: deleted positions, if position deletes alone decide.
     fn only_positions(&self) -> Option<&DeletionVector> {
         self.deleted_by.as_ref().filter(|by| by.equality.is_empty()).and_then(|by| by.positions.as_deref())
     }
 
-    /// Whether rows must have been deleted by what deletes none.
+    /// Whether deleted rows are asked for and nothing deletes any.
     pub fn is_nothing_left(&self) -> bool {
         self.deleted_by.as_ref().is_some_and(|by| by.equality.is_empty() && by.positions.is_none())
     }
 
-    /// Tests for the rows that are left by values.
+    /// Filters that keep the rows that equality deletes keep.
     pub(super) fn tests(&self, rules: &Rules<'_>, fields: &Fields) -> Result<Vec<Filter>> {
         self.equality.iter().map(|applied| applied.test(rules, fields)).collect()
     }
 
-    /// The same, in two: what pays before other columns are decoded, since it may leave few rows of a file that has so many,
-    /// and what does not.
+    /// The same in two groups: filters to run before other columns are decoded, because few of the file's rows may
+    /// remain, and the others.
     pub fn early_and_late(
         &self,
         rules: &Rules<'_>,
@@ -75,9 +75,9 @@ impl PartDeletes {
     }
 }
 
-/// The rows between deleted ones. A file's number of rows is the reader's to know.
+/// The ranges between deleted rows. The last range is open-ended: the reader knows the file's number of rows.
 fn rows_without(deleted: &DeletionVector) -> Vec<Range<u64>> {
-    // No more than these, and room that is made once leaves none behind.
+    // There are at most this many ranges, and reserving once avoids reallocation.
     let most = usize::try_from(deleted.cardinality()).unwrap_or(MOST_RANGES).min(MOST_RANGES);
     let mut left = Vec::with_capacity(most + 1);
     let mut next = 0u64;
@@ -88,7 +88,7 @@ fn rows_without(deleted: &DeletionVector) -> Vec<Range<u64>> {
         next = end;
     };
     let positions = deleted.as_bitmap();
-    // Where positions are no runs, to look for runs takes ten times as long as to look at each.
+    // Without run containers, looking for runs takes ten times as long as visiting each position.
     if positions.bitmaps().any(|(_, bitmap)| bitmap.statistics().n_run_containers > 0) {
         runs(positions).for_each(|(start, end)| without(start, end));
     } else {
@@ -105,7 +105,7 @@ fn rows_without(deleted: &DeletionVector) -> Vec<Range<u64>> {
     left
 }
 
-/// Runs of positions, each with its first and the one behind its last; those that meet at a multiple of 2^32 are two.
+/// Runs of positions as half-open ranges; a run across a multiple of 2^32 is split in two.
 fn runs(positions: &RoaringTreemap) -> impl Iterator<Item = (u64, u64)> {
     positions.bitmaps().flat_map(|(key, bitmap)| {
         let base = u64::from(key) << 32;

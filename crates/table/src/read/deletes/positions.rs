@@ -1,7 +1,7 @@
-//! Position delete files ("Position Delete Files"): rows of data files by path and position.
+//! Reads position delete files ("Position Delete Files"): deleted rows by path and position.
 //!
-//! The specification wants them sorted; nothing here relies on it. Paths are compared as they are written. Of the positions only
-//! those of wanted data files are kept. A column `row` with the deleted rows is not read.
+//! The specification requires sorted rows; this code does not rely on it. Paths are compared as written. Only
+//! positions of the requested data files are kept. The optional column `row` with the deleted rows is not read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,19 +30,19 @@ use crate::read::file_columns::plan_columns;
 use crate::read::reshape::Reshape;
 use crate::storage::Storage;
 
-/// More data files than this are not looked for in the statistics of a delete file.
+/// With more data files than this, the statistics of a delete file are not searched for them.
 pub(super) const MOST_PRUNED: usize = 200;
 
-/// Data files by their paths, each with its rows where they are known.
+/// Data files by path, with their row counts if known.
 pub type WantedData = HashMap<String, Option<u64>>;
 
-/// Rows of a batch: paths are long, and only runs of them are looked at.
+/// Rows per batch: paths are long, and are compared run by run.
 const BATCH_ROWS: usize = 16 << 10;
 
-/// Of files of fewer rows all columns are read.
+/// Files with fewer rows are read with all columns.
 const LEAST_ROWS: i64 = 1000;
 
-/// Smaller files are read whole, so that it shows when rows of them are missing.
+/// Smaller files are read whole, so that missing rows are detected.
 const LEAST_PRUNED: u64 = 1 << 20;
 
 /// The deleted positions of some data files.
@@ -52,8 +52,9 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Reads the positions of the wanted data files. Those beyond the end of a file delete nothing there, as in the Java library, and
-    /// stay: the number of rows that a manifest gives is no reason to drop one.
+    /// Reads the positions of the requested data files. Positions past the end of a data file are kept and delete
+    /// nothing, as in the Java library: a manifest's row count may be wrong, and a dropped position would bring a row
+    /// back.
     pub fn load(storage: &Storage, delete: &DeletePart, wanted: &WantedData, limits: &Limits) -> Result<Self> {
         let fields = vec![DELETE_FILE_PATH.to_field(), DELETE_FILE_POS.to_field()];
         let schema = Arc::new(Schema::new(0, fields.clone())?);
@@ -69,7 +70,7 @@ impl Positions {
         if only.as_ref().is_some_and(|path| !wanted.contains_key(path)) {
             return Ok(Self::default());
         }
-        // A path that all rows have is not read again for each of them.
+        // If all rows have the same path, it is not read again for each of them.
         let read = Schema::new(0, if only.is_some() { vec![DELETE_FILE_POS.to_field()] } else { fields })?;
         let output = Arc::new(read.to_arrow(&ToArrow::default())?);
         let (leaves, planned) = plan_columns(&rules, &read, &output, &stored)?;
@@ -102,13 +103,13 @@ impl Positions {
         self.by_path.get(path).cloned()
     }
 
-    /// Bytes that they take.
+    /// Bytes of memory.
     pub fn memory(&self) -> usize {
         self.by_path.iter().map(|(path, vector)| path.len() + bytes(vector)).sum()
     }
 }
 
-/// What a file of deletes may be skipped by: the paths of the data files that matter.
+/// A filter on the path that prunes row groups of a delete file.
 fn of_paths(wanted: &WantedData, schema: &Schema) -> Result<BoundExpr> {
     if wanted.len() > MOST_PRUNED {
         return Ok(Expression::True);
@@ -119,7 +120,7 @@ fn of_paths(wanted: &WantedData, schema: &Schema) -> Result<BoundExpr> {
     Ok(Expression::Predicate(Predicate { term, test: Test::In(paths) }).bind(schema, true)?)
 }
 
-/// The path that all rows of a file name, if its statistics tell: bounds that are the same leave no other value.
+/// The single path of a delete file, if its statistics show it: equal bounds allow no other value.
 fn only_path(metrics: &FileMetrics) -> Option<String> {
     let id = DELETE_FILE_PATH.id;
     let (lower, upper) = (metrics.lower_bounds.get(&id)?, metrics.upper_bounds.get(&id)?);
@@ -164,7 +165,7 @@ impl<'a> Collector<'a> {
     /// Adds positions of one data file.
     fn add_positions(&mut self, path: &str, positions: &[i64]) -> Result<()> {
         let Some((data, _)) = self.wanted.get_key_value(path) else { return Ok(()) };
-        // As numbers without a sign, those below 0 are the largest.
+        // As unsigned numbers, negative positions are the largest.
         let most = positions.iter().fold(0, |most, position| position.cast_unsigned().max(most));
         if most > DeletionVector::MAX_POSITION {
             let is_beyond = |position: &&i64| position.cast_unsigned() > DeletionVector::MAX_POSITION;
@@ -194,7 +195,7 @@ fn bytes(vector: &DeletionVector) -> usize {
 mod tests {
     use super::*;
 
-    /// Statistics of a file of so many rows: paths, nulls among them, and their bounds.
+    /// Statistics of a file: number of rows, paths and null paths, and path bounds.
     fn metrics(rows: i64, paths: i64, nulls: i64, lower: &[u8], upper: &[u8]) -> FileMetrics {
         let id = DELETE_FILE_PATH.id;
         FileMetrics {

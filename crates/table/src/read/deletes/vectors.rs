@@ -1,4 +1,5 @@
-//! Deletion vectors ("Deletion Vectors"): the positions of deleted rows of one data file, in a blob of a Puffin file.
+//! Reads deletion vectors ("Deletion Vectors"): the deleted positions of one data file, stored in a blob of a Puffin
+//! file.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,19 +12,19 @@ use crate::error::{Error, Result};
 use crate::plan::part::DeletePart;
 use crate::storage::Storage;
 
-/// Bytes at the end of a Puffin file in which its footer is looked for.
+/// Bytes read at the end of a Puffin file to find its footer.
 const END: u64 = 64 << 10;
 
-/// Property of a blob: the data file that it is about.
+/// Property of a blob: the data file it belongs to.
 const REFERENCED: &str = "referenced-data-file";
 
-/// What the footers of Puffin files say of their blobs: the data file of each, by its place. A manifest says where a vector lies, so
-/// that footers need not be read; they are where that costs no request, of a file of this machine, or of one that ends behind
-/// the vector.
+/// The data file of each blob, from the footers of Puffin files. A manifest gives the position of a vector, so
+/// footers are not needed; they are read as a check if it costs no request: for local files, and if the footer is
+/// close after the vector.
 #[derive(Default)]
 pub struct Named(Mutex<HashMap<String, Option<Arc<Places>>>>);
 
-/// The data file of each blob, by its first byte and its length.
+/// The data file of each blob, by offset and length.
 type Places = HashMap<(u64, u64), String>;
 
 impl Named {
@@ -31,7 +32,7 @@ impl Named {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes of a blob from `start` to `end`, and what the footer says of the blobs, if it is known.
+    /// The bytes of a blob, and what the footer says about blobs if it is known.
     fn blob(
         &self,
         storage: &Storage,
@@ -58,7 +59,7 @@ impl Named {
                 (storage.range(path, start..end)?, Some(last))
             }
         };
-        // A footer that cannot be read says nothing: the vector has a checksum of its own.
+        // An unreadable footer is ignored: the vector has its own checksum.
         let footer = last.and_then(|last| Footer::from_end(&last, delete.size, limits).ok());
         let named = footer.map(|footer| {
             let of_blob = |blob: &icefield_format::puffin::BlobMetadata| {
@@ -71,8 +72,7 @@ impl Named {
     }
 }
 
-/// Reads a deletion vector; its place in the file, its checksum, its cardinality and its data file are held against what the
-/// manifest says.
+/// Reads a deletion vector and checks its offset, checksum, cardinality and data file against the manifest.
 pub fn load(storage: &Storage, delete: &DeletePart, named: &Named, limits: &Limits) -> Result<DeletionVector> {
     let corrupt = |message: &str| Error::corrupt_file(&delete.path, message);
     let (offset, size) = delete.blob.ok_or_else(|| corrupt("a deletion vector whose place is not known"))?;
