@@ -1,8 +1,8 @@
-//! The smallest and the largest value of a column, from metrics, where they are exact.
+//! The exact minimum and maximum of a column, from metrics.
 //!
-//! Metrics bound values; they are values only where the writer cut nothing, every row of a file is read, and every file has
-//! them. The Java library pushes `min` and `max` down under the same conditions, but trusts more: bounds of binary columns,
-//! of timestamps in ORC (whose statistics have milliseconds) and of floats beside NaN.
+//! Bounds in metrics are exact values only if the writer did not truncate them, every row of a file is read, and
+//! every file has them. The Java library pushes `min` and `max` down under the same conditions, but trusts more:
+//! bounds of binary columns, of timestamps in ORC (whose statistics have milliseconds) and of floats with NaN.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use super::{PlannedManifest, Scan};
 use crate::arrow::constant;
 use crate::error::{Error, Result};
 
-/// What metrics tell of the values of a column.
+/// The answer of metrics about the values of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ColumnBounds {
-    /// The smallest and the largest value that is not null; none where there is no such value.
+    /// The smallest and the largest non-null value; `None` if there are only nulls.
     Exact(Option<(Value, Value)>),
-    /// They do not tell, and why.
+    /// The metrics are not exact, with the reason.
     Unknown(String),
 }
 
 impl ColumnBounds {
-    /// The two values as an array of two, nulls where there are none, and why they are not known.
+    /// The two values as an array of two, null if there are none, and the reason if they are unknown.
     pub fn to_arrow(&self, column: &str, ty: &PrimitiveType) -> Result<(FieldRef, ArrayRef, Option<&str>)> {
         let pair = match self {
             Self::Exact(Some((lower, upper))) => [Some(lower), Some(upper)],
@@ -43,7 +43,7 @@ impl ColumnBounds {
     }
 }
 
-/// Whether bounds of this type are values that occur.
+/// Why bounds of this type may not be values that occur; `None` if they always are.
 fn inexact(ty: &PrimitiveType) -> Option<&'static str> {
     use PrimitiveType as P;
     match ty {
@@ -59,7 +59,7 @@ impl Scan {
     /// The bounds of a column over the rows of this scan; a nested one is named with dots.
     ///
     /// # Errors
-    /// An unknown column, one that is not primitive, and whatever planning meets.
+    /// An unknown column, one that is not primitive, and errors of planning.
     pub fn bounds(&self, column: &str) -> Result<(PrimitiveType, ColumnBounds)> {
         let field = self.schema.named(column, self.case_sensitive)?;
         let ty = field.ty.as_primitive().cloned();
@@ -113,7 +113,7 @@ impl<'a> OfManifest<'a> {
         Self { manifest, ty, metrics: FieldMetrics::new(&manifest.entries, id) }
     }
 
-    /// The bounds of a file, none where all its values are null; or why they are not known.
+    /// The bounds of a file; `None` if all its values are null; or the reason why they are unknown.
     fn bounds(&self, row: usize) -> Result<Option<(Value, Value)>, String> {
         use PrimitiveType as P;
         let (manifest, metrics) = (self.manifest, &self.metrics);

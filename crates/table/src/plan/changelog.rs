@@ -1,15 +1,15 @@
-//! The changelog of snapshots over row-level deletes: which rows of which files each of them added and removed.
+//! Changelogs over row-level deletes: the rows that each snapshot added and removed.
 //!
-//! A snapshot's own manifests say which data files and which delete files it added and removed, and all of its manifests
-//! together which ones it kept: so both the state before it and the state after it are known from its list alone, also where
-//! its parent has been expired. By the delete files that apply in either state a data file is
+//! A snapshot's own manifests list the data and delete files it added and removed, and all of its manifests together the
+//! files it kept. So the states before and after it are known from its manifest list alone, even if its parent has
+//! expired. The rows read of a data file depend on the delete files that apply in each state:
 //!
 //! | data file | deletes before | deletes after | rows |
 //! | --- | --- | --- | --- |
-//! | removed | B | | `DELETE`: all that B leaves |
-//! | added | | A | `INSERT`: all that A leaves |
-//! | kept | B | A, some not in B | `DELETE`: what B leaves and those delete |
-//! | kept | B | A, some of B are not in A | `INSERT`: what A leaves and those had deleted |
+//! | removed | B | | `DELETE`: the rows that B keeps |
+//! | added | | A | `INSERT`: the rows that A keeps |
+//! | kept | B | A, some not in B | `DELETE`: rows that B keeps and the new ones delete |
+//! | kept | B | A, some of B are not in A | `INSERT`: rows that A keeps and the removed ones had deleted |
 //!
 //! Java refuses snapshots with delete files. Data manifests that a snapshot kept are read only where it changed delete files.
 
@@ -31,17 +31,17 @@ use super::report::ScanReport;
 use super::step::{StateDeletes, Step};
 use crate::error::Result;
 
-/// What a changelog is planned from.
+/// The input of a changelog plan.
 pub(super) struct Steps {
     /// Data manifests, snapshot by snapshot.
     pub items: Vec<DataItem>,
     /// The delete files of all states.
     pub deletes: Arc<Deletes>,
-    /// Columns of their equality deletes.
+    /// Columns of the equality deletes.
     pub equality_ids: BTreeSet<i32>,
 }
 
-/// What is planned of each snapshot.
+/// Plans each snapshot.
 pub(super) fn steps(
     changes: &Arc<Changes>,
     pruner: &Arc<Pruner>,
@@ -78,16 +78,16 @@ pub(super) fn steps(
     Ok(Steps { items, deletes: Arc::new(states.files), equality_ids })
 }
 
-/// Of the list of a snapshot what its changelog needs.
+/// What a changelog needs from the manifest list of a snapshot.
 struct Listed {
     data: Vec<ManifestFile>,
-    /// Nothing where none can apply to a file of which rows changed.
+    /// Delete manifests; empty if none can apply to a changed file.
     deletes: Vec<ManifestFile>,
     /// Whether the snapshot added or removed delete files.
     changes_deletes: bool,
 }
 
-/// Reading of the lists of manifests.
+/// Reads manifest lists.
 struct ListWork(Arc<Pruner>);
 
 impl Work for ListWork {
@@ -95,7 +95,7 @@ impl Work for ListWork {
     type Fetched = Arc<Vec<ManifestFile>>;
     type Done = Listed;
 
-    /// Snapshots do not say how long their lists are.
+    /// Snapshots do not store the length of their lists.
     fn bytes(_: &Arc<Snapshot>) -> i64 {
         0
     }
@@ -112,7 +112,8 @@ impl Work for ListWork {
             .any(|manifest| is_own(manifest) && (manifest.has_added_files() || manifest.has_deleted_files()));
         let data = of(ManifestContent::Data).filter(|manifest| changes_deletes || is_own(manifest));
         let data: Vec<_> = data.filter(|manifest| known.insert(manifest.manifest_path.clone())).cloned().collect();
-        // A delete file of an earlier snapshot does not apply to a data file of this one, unless that says it is older.
+        // // A delete file of an earlier snapshot applies only to data files that are older still, and an added file
+        // is older only if its sequence number says so.
         let may_apply = |manifest: &ManifestFile| {
             manifest.has_deleted_files() || manifest.min_sequence_number < snapshot.sequence_number
         };
@@ -127,16 +128,16 @@ impl Work for ListWork {
     }
 }
 
-/// A manifest of deletes that was read, and whether with the entries that it removed.
+/// The path of a delete manifest, and whether removed entries were read too.
 type Key = (String, bool);
 
-/// The delete files of the states that a changelog knows: a manifest is read once for all of them.
+/// The delete files of the states in a changelog; each manifest is read once for all states.
 struct States {
     read: HashMap<Key, (Arc<PartitionSpec>, Arc<Entries>)>,
     files: Deletes,
-    /// The first place of files that were added together, by the address of their entries.
+    /// The first index of files that were added together, by the address of their entries.
     firsts: HashMap<usize, u32>,
-    /// Delete files by path, place in it and sequence number: the same in several manifests is one.
+    /// Delete files by path, blob offset and sequence number, to count one that is in several manifests once.
     places: HashMap<(String, Option<i64>, i64), u32>,
     equality_ids: BTreeSet<i32>,
 }
@@ -185,7 +186,7 @@ impl States {
         })
     }
 
-    /// The states before and after a snapshot with these manifests of deletes; nothing for states without any.
+    /// The states before and after a snapshot with these delete manifests; `None` for a state without deletes.
     #[expect(clippy::type_complexity, reason = "a pair of states")]
     fn of(
         &mut self,
@@ -222,7 +223,7 @@ impl States {
     }
 
     fn state(&mut self, mut index: DeleteIndex, held: &mut Held) -> Result<Option<Arc<StateDeletes>>> {
-        /// Bytes that a delete file takes in an index, about.
+        /// Approximate bytes of a delete file in an index.
         const INDEXED: usize = 200;
         if index.files().is_empty() {
             return Ok(None);
@@ -256,7 +257,7 @@ impl States {
     }
 }
 
-/// The entries of a snapshot's own manifest that are in a state, by their status and whether the snapshot gave it to them.
+/// The entries of a snapshot's own manifest that belong to a state, by status and by whether the snapshot set it.
 fn in_state(entries: &Entries, keep: impl Fn(Status, bool) -> bool, snapshot_id: i64) -> Result<Arc<Entries>> {
     let kept = (0..entries.len()).map(|row| {
         let own = entries.snapshot_id.is_valid(row) && entries.snapshot_id.value(row) == snapshot_id;

@@ -1,4 +1,4 @@
-//! Changes: what the snapshots of an incremental scan did to files, and which of that the scan reads.
+//! File changes of the snapshots of an incremental scan, and which of them the scan reads.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use icefield_format::metadata::Snapshot;
 use super::links::DeleteLinks;
 use crate::error::{Error, Result};
 
-/// What became of the rows of a file.
+/// The kind of change of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeType {
-    /// They are in the table since.
+    /// Inserted.
     Insert,
-    /// They are not any more.
+    /// Deleted.
     Delete,
-    /// They have changed: how they were before.
+    /// The old version of an updated row.
     UpdateBefore,
-    /// They have changed: how they are since.
+    /// The new version of an updated row.
     UpdateAfter,
 }
 
@@ -34,7 +34,7 @@ impl ChangeType {
         }
     }
 
-    /// The type of a name.
+    /// Parses a name.
     pub fn parse(name: &str) -> Result<Self> {
         match name {
             "INSERT" => Ok(Self::Insert),
@@ -46,12 +46,12 @@ impl ChangeType {
     }
 }
 
-/// A change to the table: one file, or all rows of one.
+/// A change of one file, or of all of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
-    /// What became of the rows.
+    /// The kind of change.
     pub change_type: ChangeType,
-    /// Place of the snapshot among those of the changelog, oldest first.
+    /// Index of the snapshot in the changelog, oldest first.
     pub ordinal: i32,
     /// The snapshot.
     pub snapshot_id: i64,
@@ -71,7 +71,7 @@ impl Changes {
         &self.snapshots
     }
 
-    /// Whether what was removed is read too.
+    /// Whether removed rows are read too.
     pub fn is_changelog(&self) -> bool {
         self.changelog
     }
@@ -91,11 +91,12 @@ impl Changes {
     }
 }
 
-/// What became of the files of a manifest.
+/// The changes of the files of a manifest.
 #[derive(Debug, Clone)]
 pub struct FileChanges {
-    /// Of each file.
+    /// One per file.
     pub(super) changes: Vec<Change>,
-    /// For each file the deletes of which one must have deleted a row that is read; all rows are read where it has none.
+    /// For each file, deletes; a row is read only if one of them has deleted it, and all rows are read if
+    /// there are none.
     pub(super) deleted_by: Option<DeleteLinks>,
 }

@@ -1,4 +1,4 @@
-//! Arrow tables of a plan: a row a data file, its deletes as a list; a row a piece of a task; a row an obstacle.
+//! Arrow tables of a plan: files with their deletes as lists, pieces of tasks, and obstacles for engines.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use super::{Plan, PlanStream, PlannedManifest, Scan};
 use crate::error::{Error, Result};
 use crate::limits::limits;
 
-/// Makes batches of planned manifests, all of one schema.
+/// Converts planned manifests to batches with one schema.
 #[derive(Debug)]
 pub struct PlanColumns {
     partition: Fields,
@@ -34,28 +34,29 @@ pub struct PlanColumns {
     schema: SchemaRef,
 }
 
-/// Manifests become one batch while they have fewer files than this, and their metadata take less than these bytes: tables of
-/// Arrow with very many pieces are slow, and text of a batch ends at 2 GiB.
+/// Manifests are combined into one batch up to this many files and this many bytes of metadata. Arrow tables with
+/// very many chunks are slow, and string columns of a batch are limited to 2 GiB.
 const BATCH_FILES: usize = 1 << 20;
 const BATCH_BYTES: usize = 1 << 30;
 
 impl Plan {
-    /// The plan as batches, few of them.
+    /// The plan as few batches.
     ///
     /// Columns: `file_path`, `file_format`, `spec_id`, `partition` (a struct of the fields of all specs in the plan),
     /// `record_count`, `file_size_in_bytes`, `data_sequence_number`, `first_row_id`, `residual` (expression JSON),
-    /// `deletes` (a list of structs: path, content, format, place of a vector, referenced data file, sequence number,
-    /// rows, equality ids); and the metrics that the scan asked for, as maps by field id.
+    /// `deletes` (a list of structs: path, content, format, offset of a vector, referenced data file, sequence number,
+    /// rows, equality ids); and the metrics that the scan requested, as maps by field id.
     ///
-    /// Where many deletes apply to each of many files, `deletes` is a list view of a dictionary of these structs, in which
-    /// files share what they have in common.
+    /// If many deletes apply to each of many files, `deletes` is a list view over a dictionary of these structs, and
+    /// files share common runs.
     ///
-    /// A changelog has four more: `deleted_by` (deletes as those in `deletes`, one of which must have deleted a row that is
-    /// read; all rows are read where there is none), `operation` (`INSERT` or `DELETE`), `change_ordinal` and
-    /// `commit_snapshot_id`.
+    /// A changelog has four more columns: `deleted_by` (deletes like those in `deletes`; a row is read only if one of
+    /// them has deleted it, and all rows are read if the list is empty), `operation` (`INSERT` or `DELETE`),
+    /// `change_ordinal` and `commit_snapshot_id`.
     ///
     /// # Errors
-    /// Deletes that differ from file to file, and are so many that they exceed [`Limits::operation_memory`].
+    ///
+    /// The deletes of the files differ too much to be shared and exceed [`Limits::operation_memory`].
     ///
     /// [`Limits::operation_memory`]: icefield_format::Limits::operation_memory
     pub fn to_batches(&self) -> Result<(SchemaRef, Vec<RecordBatch>)> {
@@ -90,10 +91,10 @@ impl Plan {
 }
 
 impl Plan {
-    /// The tasks that the plan is cut into, as a batch: a row a piece of a data file.
+    /// The tasks of the plan as a batch with one row per piece of a data file.
     ///
-    /// Columns: `task` (its number, from 0), `file` (the place of the file in [`Plan::to_batch`]), `file_path`, `start` and
-    /// `length` in bytes.
+    /// Columns: `task` (its number, from 0), `file` (the index of the file in [`Plan::to_batch`]), `file_path`,
+    /// `start` and `length` in bytes.
     pub fn tasks_to_batch(&self, options: &SplitOptions) -> Result<RecordBatch> {
         let tasks = self.tasks(options)?;
         let firsts = self.first_places();
@@ -121,9 +122,11 @@ impl Plan {
 }
 
 impl Plan {
-    /// Why an engine does not read the files of the plan itself ([`Plan::obstacles`]), as a batch: a row a file.
+    /// Why an engine does not read the files of the plan itself ([`Plan::obstacles`]), as a batch with one row per
+    /// file.
     ///
-    /// Columns: `kind`, a word or two, and `obstacle`, the same in full; both null for files that it may read.
+    /// Columns: `kind`, a word or two, and `obstacle`, the full text; both are null for files that the engine may
+    /// read.
     pub fn obstacles_to_batch(&self, read: &EngineRead) -> Result<RecordBatch> {
         let found = self.obstacles(read)?;
         let column = |text: fn(&Obstacle) -> String| -> ArrayRef {
@@ -138,12 +141,12 @@ impl Plan {
     }
 }
 
-/// A plan in the making, as batches: one or some for each manifest, with the columns of [`Plan::to_batches`].
+/// A stream of a plan as batches: one or more per manifest, with the columns of [`Plan::to_batches`].
 #[derive(Debug)]
 pub struct PlanBatches {
     columns: PlanColumns,
     stream: PlanStream,
-    /// Of the manifest that was taken last.
+    /// The batches of the current manifest.
     made: std::vec::IntoIter<RecordBatch>,
 }
 
@@ -172,7 +175,7 @@ impl Iterator for PlanBatches {
 }
 
 impl Scan {
-    /// Plans the scan, as batches; see [`Scan::plan_stream`].
+    /// Plans the scan as batches; see [`Scan::plan_stream`].
     pub fn plan_batches(&self) -> Result<PlanBatches> {
         let stream = self.plan_stream()?;
         let columns = PlanColumns::of_stream(&stream)?;
@@ -181,7 +184,7 @@ impl Scan {
 }
 
 impl PlanColumns {
-    /// For a plan with these partition fields and deletes; `metrics` are shown, and must have been read.
+    /// For a plan with these partition fields and deletes; `metrics` become columns and must have been read.
     fn new(
         partition: &Fields,
         deletes: &Deletes,
@@ -206,7 +209,7 @@ impl PlanColumns {
         Self::new(stream.partition(), stream.deletes(), are_shared, stream.metrics(), stream.is_changelog())
     }
 
-    /// A row a data file; of a changelog, a row a change.
+    /// One row per data file, or in a changelog per change.
     fn batches(&self, manifests: &[PlannedManifest]) -> Result<Vec<RecordBatch>> {
         let of_one = manifests.iter().map(|manifest| self.file_columns(manifest)).collect::<Result<Vec<_>>>()?;
         let columns = match &of_one[..] {
@@ -244,7 +247,7 @@ impl PlanColumns {
         Ok(batches)
     }
 
-    /// All columns but those of deletes.
+    /// All columns except those of deletes.
     fn file_columns(&self, manifest: &PlannedManifest) -> Result<Vec<ArrayRef>> {
         let mut columns = file_columns(manifest, &self.partition, &self.metrics)?;
         if self.is_changelog {
@@ -254,10 +257,10 @@ impl PlanColumns {
     }
 }
 
-/// Where the column of deletes stands.
+/// Index of the column of deletes.
 const DELETES_AT: usize = 9;
 
-/// A row a delete file, in the order of their places.
+/// One row per delete file, by index.
 fn delete_rows(deletes: &Deletes) -> Result<StructArray> {
     let item = Arc::new(Field::new("element", DataType::Int32, false));
     let fields = Fields::from(vec![
@@ -304,12 +307,12 @@ fn delete_rows(deletes: &Deletes) -> Result<StructArray> {
     Ok(concat(&sources).map_err(internal)?.as_struct().clone())
 }
 
-/// The names of file formats, which writers have in either case.
+/// File format names in lower case; writers use either case.
 fn lower_case(formats: &StringArray) -> ArrayRef {
     Arc::new(StringArray::from_iter(formats.iter().map(|format| format.map(str::to_lowercase))))
 }
 
-/// The metrics that are asked for, by name: of which fields, and of what type.
+/// The requested metrics by name, with their fields and their type.
 fn asked(metrics: &Metrics) -> impl Iterator<Item = (&'static str, &FieldIds, DataType)> {
     let all = [
         ("column_sizes", &metrics.column_sizes, DataType::Int64),
@@ -343,12 +346,12 @@ fn fields(partition: &Fields, metrics: &Metrics) -> Vec<Field> {
     fields.into_iter().chain(metrics).collect()
 }
 
-/// Texts of which many rows have the same.
+/// The type of a string column with many repeated values.
 fn dictionary() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
-/// Those behind `deleted_by`.
+/// Number of columns after `deleted_by`.
 const CHANGE_COLUMNS: usize = 3;
 
 fn change_fields() -> [Field; CHANGE_COLUMNS] {
@@ -395,7 +398,7 @@ fn file_columns(manifest: &PlannedManifest, partition: &Fields, metrics: &Metric
     ];
     let by_name: HashMap<&str, _> = asked(&Metrics::all()).map(|(name, ..)| name).zip(read).collect();
     for (name, ids, _) in asked(metrics) {
-        // Others may be there because the filter needs them, or because an earlier plan has read them.
+        // // Other metrics may be present because the filter needs them, or an earlier plan has read them.
         let map = by_name.get(name).copied().and_then(Option::as_ref);
         let map = map.ok_or_else(|| Error::Internal(format!("{name} was asked for and not read")))?;
         columns.push(Arc::new(map.restricted(ids)?.as_array().clone()));
@@ -403,7 +406,7 @@ fn file_columns(manifest: &PlannedManifest, partition: &Fields, metrics: &Metric
     Ok(columns)
 }
 
-/// The tuple with the fields of all specs: those of other specs are null.
+/// The partition struct with the fields of all specs; fields of other specs are null.
 fn partition_column(tuple: &StructArray, wanted: &Fields, rows: usize) -> Result<ArrayRef> {
     let column = |field: &FieldRef| {
         let place = tuple.fields().iter().position(|known| field_id(known) == field_id(field));

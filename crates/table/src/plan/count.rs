@@ -1,8 +1,8 @@
-//! Rows that metadata count, without reading any.
+//! Row counts from metadata.
 //!
-//! A file's rows are known without reading it where nothing of the filter is left to test and nothing of it is deleted, or
-//! where a deletion vector alone applies: its count of positions is exact ("Deletion Vectors": `record_count` is the
-//! cardinality). Files of positions may repeat each other, and how many rows files of values delete is unknown.
+//! The row count of a file is exact without reading the file if no residual filter is left and nothing is deleted, or
+//! only a deletion vector applies, because its count of positions is exact ("Deletion Vectors": `record_count` is the
+//! cardinality). Position delete files may overlap, and the number of rows that equality deletes delete is unknown.
 
 use arrow_array::Array;
 use icefield_format::expr::Expression;
@@ -13,9 +13,9 @@ use super::{Plan, PlannedManifest};
 use crate::error::Result;
 
 impl PlannedManifest {
-    /// The rows of a file that the scan reads, where the metadata say.
+    /// The number of rows the scan reads from a file, if the metadata is exact.
     pub fn exact_rows(&self, row: usize, deletes: &Deletes) -> Result<Option<i64>> {
-        // Nobody knows how many of the rows that some files delete are left by others.
+        // // It is unknown how many of the rows that some delete files delete remain after others.
         if !self.deleted_by(row).is_empty() {
             return Ok(None);
         }
@@ -23,7 +23,7 @@ impl PlannedManifest {
             return Ok(None);
         }
         let rows = self.entries.record_count.value(row);
-        // An old import may not know the count.
+        // // Old imports may lack the count.
         if rows < 0 {
             return Ok(None);
         }
@@ -40,13 +40,13 @@ impl PlannedManifest {
 }
 
 impl Plan {
-    /// Rows of all files, where the metadata say.
+    /// The number of rows of all files, if the metadata is exact.
     pub fn exact_row_count(&self) -> Result<Option<i64>> {
         let (rows, unknown) = self.known_rows()?;
         Ok(unknown.is_empty().then_some(rows))
     }
 
-    /// Rows of the files that the metadata count, and the other files whole.
+    /// The total of files with exact counts, and the other files as whole pieces.
     pub fn known_rows(&self) -> Result<(i64, Vec<Piece>)> {
         let (mut rows, mut unknown) = (0i64, Vec::new());
         for (place, manifest) in self.manifests.iter().enumerate() {

@@ -1,13 +1,13 @@
-//! Files are cut into pieces, and pieces are packed into tasks: arithmetic on sizes that metadata name, whatever they are.
+//! Cuts files into pieces and packs pieces into tasks. The sizes come from metadata and may have any value.
 //!
-//! The fuzz target `plan_sizes` runs this file by itself, so that nothing but the standard library is used here.
+//! The fuzz target `plan_sizes` compiles this file alone, so it uses only the standard library.
 
 use std::collections::VecDeque;
 
-/// Pieces of one plan, at the most: with the default size of a split those of more than 200 petabytes.
+/// Maximum pieces of one plan; with the default split size, reached by more than 200 petabytes.
 pub(super) const MOST_PIECES: usize = 1 << 21;
 
-/// A data file: its bytes, and where its manifest says that it may be cut.
+/// A data file: its size, and the split offsets in its manifest.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes<'a> {
     /// Bytes of the file.
@@ -17,7 +17,7 @@ pub(super) struct Sizes<'a> {
 }
 
 impl<'a> Sizes<'a> {
-    /// The split offsets, where they ascend within the file.
+    /// The split offsets, if they ascend within the file.
     pub(super) fn sound_offsets(self) -> Option<&'a [i64]> {
         let offsets = self.offsets?;
         let ascending = offsets.windows(2).all(|pair| matches!(pair, [a, b] if a < b));
@@ -26,7 +26,7 @@ impl<'a> Sizes<'a> {
         (ascending && inside).then_some(offsets)
     }
 
-    /// How many pieces there are; known before they are made.
+    /// The number of pieces, computed before cutting.
     pub(super) fn count(self, split_size: i64) -> usize {
         match self.sound_offsets() {
             Some(offsets) => offsets.len(),
@@ -37,7 +37,8 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// Cuts the file at its split offsets if it has sound ones, else into pieces of the split size: start and length.
+    /// Cuts the file at its split offsets if they are valid, otherwise into pieces of the split size; calls `piece`
+    /// with start and length.
     pub(super) fn cut(self, split_size: i64, mut piece: impl FnMut(i64, i64)) {
         if let Some(offsets) = self.sound_offsets() {
             let ends = offsets.iter().skip(1).copied().chain([self.size]);
@@ -58,7 +59,7 @@ struct Bin<T> {
     pieces: Vec<T>,
 }
 
-/// First fit among the open bins; when one too many is open, the heaviest is closed.
+/// First-fit packing over a limited number of open bins; when there is one too many, the heaviest is closed.
 pub(super) struct Packer<T> {
     split_size: i64,
     lookback: usize,
@@ -67,7 +68,7 @@ pub(super) struct Packer<T> {
 }
 
 impl<T> Packer<T> {
-    /// Bins of this weight, of which so many are open at a time.
+    /// Bins of this weight, at most `lookback` open.
     pub(super) fn new(split_size: i64, lookback: usize) -> Self {
         Self { split_size, lookback, open: VecDeque::new(), closed: Vec::new() }
     }

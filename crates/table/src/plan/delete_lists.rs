@@ -1,7 +1,8 @@
-//! The deletes of data files as a column of Arrow.
+//! Arrow columns with the deletes of data files.
 //!
-//! Mostly a list of structs for each file. Where many deletes apply to each of many files, these would be the product of both: then
-//! a list view of a dictionary, whose files share the runs that they have in common, and otherwise take four bytes for each delete.
+//! Usually a list of structs per file. If many deletes apply to each of many files, these lists would be their
+//! product. Then the column is a list view over a dictionary: files share common runs, and other deletes take four
+//! bytes each.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,27 +16,27 @@ use arrow_select::take::take;
 use super::links::Linked;
 use crate::error::{Error, Result};
 
-/// Delete files of a stream, each of which may apply to many data files, that lists of structs are made of: it is not known yet to
-/// how many data files they apply.
+/// Maximum number of delete files in a streamed plan, among those that may apply to many data files, for lists of
+/// structs. A stream does not know yet how many data files they apply to.
 pub(super) const FEW_OF_A_STREAM: usize = 1000;
 
-/// Links of a plan, and links for each of its files, that lists of structs are made of.
+/// Maximum number of links in a plan, and of links per file, for lists of structs.
 const FEW_LINKS: usize = 1 << 18;
 const FEW_OF_A_FILE: usize = 8;
 
-/// Links of a batch: as structs, and as places of those that are not shared.
+/// Links per batch: as structs, and as indices that are not shared.
 const STRUCTS_OF_A_BATCH: usize = 1 << 18;
 const PLACES_OF_A_BATCH: usize = 1 << 26;
 
-/// Whether so many links of so many files of data and deletes are better shared.
+/// Whether sharing is better for this number of links, data files and delete files.
 pub(super) fn are_many(links: usize, files: usize) -> bool {
     links > files.saturating_mul(FEW_OF_A_FILE).saturating_add(FEW_LINKS)
 }
 
-/// Makes the columns of deletes of a plan.
+/// Builds the delete columns of a plan.
 #[derive(Debug)]
 pub(super) struct DeleteLists {
-    /// A row a delete file, in the order of their places.
+    /// One row per delete file, by index.
     rows: Arc<StructArray>,
     element: FieldRef,
     ty: DataType,
@@ -68,7 +69,7 @@ impl DeleteLists {
         &self.ty
     }
 
-    /// How many of the first files of all these columns fit a batch: one at the least.
+    /// How many of the first files of all these columns fit into a batch; at least one.
     pub(super) fn fitting(&self, columns: [Option<&[Linked<'_>]>; 2]) -> usize {
         let most = if self.are_shared { PLACES_OF_A_BATCH } else { STRUCTS_OF_A_BATCH };
         let of_column = |column: &[Linked<'_>]| {
@@ -82,7 +83,7 @@ impl DeleteLists {
         columns.into_iter().flatten().filter(|column| !column.is_empty()).map(of_column).min().unwrap_or(1)
     }
 
-    /// How many places or structs the deletes of a file take that it does not share.
+    /// The number of indices or structs that a file does not share.
     fn weight(&self, linked: Linked<'_>) -> usize {
         match self.are_shared && linked.runs().len() <= 1 {
             true => 0,
@@ -90,7 +91,7 @@ impl DeleteLists {
         }
     }
 
-    /// Bytes of the deletes of a file that it does not share where others do.
+    /// Bytes of a file's deletes that it does not share, if others share.
     pub(super) fn copied(&self, linked: Linked<'_>) -> usize {
         if self.are_shared { self.weight(linked).saturating_mul(size_of::<i32>()) } else { 0 }
     }
@@ -113,7 +114,7 @@ impl DeleteLists {
     fn views(&self, files: &[Linked<'_>]) -> Result<ArrayRef> {
         let mut places: Vec<i32> = Vec::new();
         let place = |place: &u32| place.cast_signed();
-        // Lists of which files have one run each stand there once.
+        // // A file with a single run reuses the entry of an earlier file with the same run.
         let mut lists: HashMap<usize, usize> = HashMap::new();
         let (mut offsets, mut sizes) = (Vec::with_capacity(files.len()), Vec::with_capacity(files.len()));
         for linked in files {
@@ -148,7 +149,7 @@ fn too_many() -> Error {
     Error::unsupported("more than 2^31 deletes in one batch of a plan: narrow the filter, or take its tasks")
 }
 
-/// What does not fit the offsets of Arrow's text and lists.
+/// The error for data that exceeds the offsets of Arrow's strings and lists.
 pub(super) fn too_large(error: ArrowError) -> Error {
     match error {
         ArrowError::OffsetOverflowError(size) => Error::unsupported(format!(

@@ -1,5 +1,5 @@
-//! The delete files that apply to a part of a data file, as runs of a list that many parts share: a task of n parts to each of
-//! which n delete files apply holds n of them, not n².
+//! The delete files of a part of a data file, as runs of a list shared by many parts. A task of n parts with n delete
+//! files each stores n delete files, not n².
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,30 +15,31 @@ use crate::error::{Error, Result};
 /// A delete file that applies to a data file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeletePart {
-    /// What it deletes by.
+    /// How it identifies deleted rows.
     pub kind: DeleteKind,
     /// Location.
     pub path: String,
-    /// `parquet`, `orc`, `avro` or `puffin`, in lower case; text as in [`FilePart::format`].
+    /// `parquet`, `orc`, `avro` or `puffin`, in lower case; a string as in [`FilePart::format`].
     pub format: String,
     /// Bytes of the whole file.
     pub size: u64,
-    /// Rows; of a deletion vector the positions that it has.
+    /// Rows; for a deletion vector, its number of positions.
     pub record_count: i64,
     /// Data sequence number.
     pub sequence_number: i64,
-    /// Columns of equality deletes.
+    /// Columns of an equality delete.
     pub equality_ids: Vec<i32>,
-    /// Those columns by ascending id, as the newest schema that has them says: all optional, each in the structs around it.
+    /// The fields of those columns by ascending id, from the newest schema that has them: all optional, each inside
+    /// its parent structs.
     pub key: Arc<[Field]>,
-    /// The one data file that it is about.
+    /// The one data file it applies to, if it names one.
     pub referenced_data_file: Option<String>,
-    /// Where a deletion vector begins in its file, and how many bytes it has.
+    /// Offset and length of a deletion vector in its file.
     pub blob: Option<(i64, i64)>,
 }
 
 impl DeletePart {
-    /// The facts of a delete file of a manifest.
+    /// Reads a delete file's entry of a manifest.
     pub fn of_entry(entries: &Entries, row: usize) -> Result<Self> {
         let long = |array: &arrow_array::Int64Array| array.is_valid(row).then(|| array.value(row));
         let named = &entries.referenced_data_file;
@@ -62,10 +63,10 @@ pub(super) fn size(entries: &Entries, row: usize) -> Result<u64> {
     size.map_err(|_| Error::corrupt_file(entries.file_path.value(row), "negative size"))
 }
 
-/// A list that parts share; nothing where none of them needs the file.
+/// A list shared by parts; `None` for files that no part needs.
 pub(crate) type DeleteList = Arc<[Option<Arc<DeletePart>>]>;
 
-/// Delete files that apply to a part. They are made by collecting, or shared with other parts by [`super::Scan::parts`].
+/// The delete files of a part, collected, or shared with other parts by [`super::Scan::parts`].
 #[derive(Clone, Default)]
 pub struct DeleteParts {
     list: DeleteList,
@@ -77,7 +78,7 @@ impl DeleteParts {
         Self { list, runs }
     }
 
-    /// The list that parts share, and the runs of it that apply.
+    /// The shared list and the runs of it that apply.
     pub(crate) fn shared(&self) -> (&DeleteList, &[Run]) {
         (&self.list, &self.runs)
     }
@@ -87,12 +88,12 @@ impl DeleteParts {
         self.runs.iter().flat_map(|run| run.of(&self.list)).flatten()
     }
 
-    /// How many there are.
+    /// Number of files.
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Whether there is none.
+    /// Whether there are no files.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }

@@ -2,13 +2,13 @@
 //!
 //! | delete | applies to a data file with | and |
 //! | --- | --- | --- |
-//! | deletion vector | the referenced path | sequence number of the data file at most its own; no other position deletes then |
+//! | deletion vector | the referenced path | sequence number of the data file at most its own; position deletes then do not apply |
 //! | position deletes of one file | that path | likewise |
 //! | position deletes | the same spec and partition | likewise |
-//! | equality deletes | the same spec and partition, or any if its spec is unpartitioned | a smaller sequence number, and bounds that meet |
+//! | equality deletes | the same spec and partition, or any if its spec is unpartitioned | a smaller sequence number, and overlapping bounds |
 //!
-//! Delete files stay in the columns they were read to; a place counts them through. What is looked up by partition is looked
-//! up once for each partition of a manifest.
+//! Delete files stay in the columns they were decoded to, and an index numbers them through. Lookups by partition happen
+//! once for each distinct partition of a manifest.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher;
@@ -30,7 +30,7 @@ use super::links::{DeleteLinks, Run};
 use super::overlap::{Bound, Of, column_may_meet};
 use crate::error::{Error, Result};
 
-/// A delete file and the sequence number that decides what it reaches.
+/// A delete file and the sequence number that limits what it applies to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeleteFile {
     /// Data sequence number.
@@ -46,20 +46,20 @@ impl DeleteFile {
     }
 }
 
-/// What kind of delete file.
+/// The kind of a delete file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeleteKind {
-    /// Positions of one or more data files.
+    /// Positions in one or more data files.
     Positions,
-    /// The positions of one data file, in a Puffin file.
+    /// Positions in one data file, in a Puffin file.
     Vector,
     /// Values of deleted rows.
     Equality,
 }
 
 impl DeleteKind {
-    /// The kind of a delete file of a manifest.
+    /// The kind of a delete file's entry in a manifest.
     pub fn of_entry(entries: &Entries, row: usize) -> Result<Self> {
         match entries.content_of(row)? {
             FileContent::EqualityDeletes => Ok(Self::Equality),
@@ -74,11 +74,11 @@ impl DeleteKind {
     }
 }
 
-/// The delete files of a plan, in columns; data files name them by place.
+/// The delete files of a plan, in columns; data files refer to them by index.
 #[derive(Debug, Clone, Default)]
 pub struct Deletes {
     sources: Vec<Source>,
-    /// The first place of each source.
+    /// The first index of each source.
     starts: Vec<usize>,
     len: usize,
 }
@@ -93,12 +93,12 @@ pub struct Source {
 }
 
 impl Deletes {
-    /// How many there are.
+    /// Number of files.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether there are no files.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -116,7 +116,7 @@ impl Deletes {
         found.ok_or_else(|| Error::Internal("a delete file without a place".to_owned()))
     }
 
-    /// A delete file as values.
+    /// A delete file as a value.
     pub fn get(&self, place: u32) -> Result<DeleteFile> {
         let (source, row) = self.find(place)?;
         Ok(DeleteFile {
@@ -125,7 +125,7 @@ impl Deletes {
         })
     }
 
-    /// Every delete file as values, in the order of their places.
+    /// All delete files as values, by index.
     pub fn iter(&self) -> impl Iterator<Item = Result<DeleteFile>> {
         (0..u32::try_from(self.len).unwrap_or(u32::MAX)).map(|place| self.get(place))
     }
@@ -136,13 +136,13 @@ impl Deletes {
         DeleteKind::of_entry(&source.entries, row)
     }
 
-    /// Rows of a delete file: of a vector as many as it deletes.
+    /// Rows of a delete file; for a vector, the number of deleted rows.
     pub fn record_count(&self, place: u32) -> Result<i64> {
         let (source, row) = self.find(place)?;
         Ok(source.entries.record_count.value(row))
     }
 
-    /// Bytes that are read of a delete file.
+    /// Bytes to read of a delete file.
     pub fn content_size(&self, place: u32) -> Result<i64> {
         let (source, row) = self.find(place)?;
         let entries = &source.entries;
@@ -165,8 +165,8 @@ fn sequence_number(entries: &Entries, row: usize) -> i64 {
     if entries.sequence_number.is_valid(row) { entries.sequence_number.value(row) } else { 0 }
 }
 
-/// Delete files by what they are looked up with: those of a partition, of a path, or of all partitions. Once all are there, each
-/// of these groups is a run of one list, by sequence number.
+/// Delete files by lookup key: a partition, a path, or all partitions. After [`finish`](Self::finish) each group is a
+/// run of one list, ordered by sequence number.
 #[derive(Debug)]
 pub struct DeleteIndex {
     schema: Arc<Schema>,
@@ -177,25 +177,25 @@ pub struct DeleteIndex {
     positions_of_partition: HashMap<Vec<u8>, u32>,
     equality_of_partition: HashMap<Vec<u8>, u32>,
     equality_everywhere: Option<u32>,
-    /// By place: the group.
+    /// The group of each file.
     group_of: Vec<u32>,
-    /// How many files each group has.
+    /// Number of files in each group.
     counts: Vec<u32>,
-    /// For each group where it is in the list.
+    /// The run of each group in the list.
     runs: Vec<Run>,
-    /// Places, group after group.
+    /// File indices, group after group.
     list: Arc<[u32]>,
-    /// By place: what the equality deletes say of their columns, those whose types have an order.
+    /// For each file, the bounds of its equality columns whose types have an order.
     equality: Vec<Vec<(usize, Of<Bound>)>>,
-    /// Whether any of them says something by which it may not meet a data file.
+    /// Whether any bounds could exclude a data file.
     has_bounds: bool,
-    /// Columns of equality deletes, with their types where they are known and primitive, and their places by their ids.
+    /// Columns of equality deletes, with their types if known and primitive, and their indices by id.
     tested: Vec<(i32, Option<PrimitiveType>)>,
     tested_places: HashMap<i32, usize>,
     limits: Limits,
 }
 
-/// Groups by the path of the data file that they are about.
+/// Groups by the path of the data file they apply to.
 #[derive(Debug, Default)]
 struct ByPath {
     hasher: DefaultHashBuilder,
@@ -211,7 +211,7 @@ impl ByPath {
         found.map(|(_, group)| *group)
     }
 
-    /// The group of a path; `next` is that of one that is new.
+    /// The group of a path; a new one gets the number `next`.
     fn group(&mut self, path: &str, next: u32) -> u32 {
         let hash = self.hasher.hash_one(path);
         let hasher = &self.hasher;
@@ -221,7 +221,7 @@ impl ByPath {
 }
 
 impl DeleteIndex {
-    /// An index without files; `schema` tells the types of the columns of equality deletes.
+    /// An empty index; `schema` gives the types of equality columns.
     pub fn new(schema: Arc<Schema>, limits: &Limits) -> Self {
         Self {
             schema,
@@ -255,7 +255,7 @@ impl DeleteIndex {
             let next = u32::try_from(self.counts.len()).unwrap_or(u32::MAX);
             let group = match DeleteKind::of_entry(&entries, row)? {
                 DeleteKind::Equality => {
-                    // Whether there are such columns is asked where the deletes apply; here they tell nothing.
+                    // // Missing columns are reported when the deletes are applied; here they only give no bounds.
                     let ids: BTreeSet<i32> = equality_ids(&entries, row).into_iter().collect();
                     let known = ids.into_iter().filter(|id| self.schema.find_field(*id).is_some());
                     let of_file = known.collect::<Vec<_>>().into_iter().map(|id| {
@@ -303,7 +303,7 @@ impl DeleteIndex {
         Ok(())
     }
 
-    /// Sorts what was added.
+    /// Sorts the added files.
     pub fn finish(&mut self) {
         let mut end = 0u32;
         self.runs = (self.counts.iter())
@@ -330,14 +330,14 @@ impl DeleteIndex {
         self.list = list.into();
     }
 
-    /// How many files may apply to more than one data file.
+    /// The number of files that may apply to more than one data file.
     pub(super) fn shared_len(&self) -> usize {
         let partitions = self.positions_of_partition.values().chain(self.equality_of_partition.values());
         let groups = partitions.chain(&self.equality_everywhere);
         groups.filter_map(|group| self.counts.get(*group as usize)).map(|count| *count as usize).sum()
     }
 
-    /// The place of a column among those that equality deletes test.
+    /// The index of a column among those that equality deletes test.
     fn tested(&mut self, id: i32) -> usize {
         if let Some(known) = self.tested_places.get(&id) {
             return *known;
@@ -348,7 +348,7 @@ impl DeleteIndex {
         self.tested.len() - 1
     }
 
-    /// Columns of the equality deletes: their metrics in data files tell which of them can meet.
+    /// Columns of the equality deletes; their metrics in data files decide which deletes can match.
     pub fn equality_ids(&self) -> impl Iterator<Item = i32> {
         self.tested.iter().map(|(id, _)| *id)
     }
@@ -363,14 +363,14 @@ impl DeleteIndex {
         self.files
     }
 
-    /// The deletes of each data file of a manifest; none where there are none at all.
+    /// The deletes of each data file of a manifest; `None` if there are no deletes at all.
     pub fn links(&self, spec: &PartitionSpec, entries: &Entries) -> Result<Option<DeleteLinks>> {
         if self.files.is_empty() || entries.is_empty() {
             return Ok(None);
         }
         let by_partition = !self.positions_of_partition.is_empty() || !self.equality_of_partition.is_empty();
         let mut keys = Keys::new(spec, entries);
-        // What the partition of each tuple has: looked up once.
+        // // Look up each distinct partition once.
         let mut found: Vec<Option<OfPartition>> = vec![None; entries.tuples.len()];
         let columns: Vec<FieldMetrics> = self.tested.iter().map(|(id, _)| FieldMetrics::new(entries, *id)).collect();
         let mut links = DeleteLinks::new(self.list.clone(), entries.len());
@@ -388,7 +388,7 @@ impl DeleteIndex {
             runs.clear();
             self.link(entries, row, of_partition, &columns, &mut data, &mut runs)?;
             links.next_file(&runs);
-            // Bounds can leave gaps between any two of many deletes, for each of many files.
+            // // Bounds can exclude any of many deletes for each of many files, which gives many short runs.
             self.limits.held().keep(links.memory())?;
         }
         Ok(links.some())
@@ -404,13 +404,13 @@ impl DeleteIndex {
         group.and_then(|group| self.runs.get(group as usize)).copied().unwrap_or_default()
     }
 
-    /// Those of a group that are older than others by sequence number are left out.
+    /// The files of a group that are not older than a data file, by sequence number.
     fn newer(&self, run: Run, is_older: impl Fn(i64) -> bool) -> Run {
         let older = run.of(&self.list).partition_point(|place| is_older(self.sequence_number(*place)));
         Run { start: run.start.saturating_add(u32::try_from(older).unwrap_or(u32::MAX)), ..run }
     }
 
-    /// `data` is what the metrics of the file say of the tested columns; it is filled where somebody asks.
+    /// `data` holds the file's metrics of the tested columns and is filled on first use.
     fn link<'c>(
         &self,
         entries: &Entries,
@@ -461,7 +461,7 @@ impl DeleteIndex {
         self.sequence_numbers.get(place as usize).copied().unwrap_or(0)
     }
 
-    /// Whether rows of an equality delete file may equal rows of a data file, as far as the metrics of both tell.
+    /// Whether rows of an equality delete file may equal rows of a data file, by the metrics of both.
     fn may_meet(&self, data: &[Option<Of<Datum<'_>>>], place: u32) -> bool {
         let deletes = self.equality.get(place as usize).into_iter().flatten();
         let mut both = deletes.filter_map(|(at, delete)| Some((data.get(*at)?.as_ref()?, delete)));
@@ -469,14 +469,14 @@ impl DeleteIndex {
     }
 }
 
-/// What applies to all data files of a partition, if sequence numbers and metrics let it.
+/// The groups that may apply to all data files of a partition, before sequence numbers and metrics are compared.
 #[derive(Debug, Clone, Copy, Default)]
 struct OfPartition {
     positions: Run,
     equality: Run,
 }
 
-/// The group of a partition; `next` is that of one that is new.
+/// The group of a partition; a new one gets the number `next`.
 fn group(groups: &mut HashMap<Vec<u8>, u32>, key: &[u8], next: u32) -> u32 {
     match groups.get(key) {
         Some(known) => *known,
@@ -484,7 +484,7 @@ fn group(groups: &mut HashMap<Vec<u8>, u32>, key: &[u8], next: u32) -> u32 {
     }
 }
 
-/// The partitions of a manifest as bytes, each made once.
+/// The partitions of a manifest as bytes, each computed once.
 struct Keys<'a> {
     spec_id: i32,
     entries: &'a Entries,
@@ -518,7 +518,7 @@ pub(super) fn equality_ids(entries: &Entries, row: usize) -> Vec<i32> {
     list.as_primitive_opt::<Int32Type>().map_or_else(Vec::new, |ids| ids.values().to_vec())
 }
 
-/// The one data file that position deletes are about: named, or the only path between their bounds.
+/// The one data file of a position delete file: named, or the only path within its bounds.
 fn referenced<'a>(entries: &'a Entries, row: usize, bounds: &'a FieldBounds) -> Option<&'a str> {
     let named = &entries.referenced_data_file;
     if named.is_valid(row) {
@@ -528,7 +528,7 @@ fn referenced<'a>(entries: &'a Entries, row: usize, bounds: &'a FieldBounds) -> 
     std::str::from_utf8(lower).ok()
 }
 
-/// A partition of a spec as bytes: equal exactly where the tuples are.
+/// A partition as bytes, equal if and only if spec and tuple are.
 pub(crate) fn partition_key(spec_id: i32, partition: &[Option<Value>]) -> Vec<u8> {
     let mut key = spec_id.to_le_bytes().to_vec();
     for value in partition {
@@ -551,7 +551,7 @@ pub(crate) fn partition_key(spec_id: i32, partition: &[Option<Value>]) -> Vec<u8
             // Partition values are primitive.
             Value::Variant { .. } | Value::Struct(_) | Value::List(_) | Value::Map(_) => {}
         }
-        // What has no length of its own could run into its neighbour.
+        // // Add the length, so that values without one cannot run into each other.
         let length = key.len() - before;
         key.extend((length as u64).to_le_bytes());
     }

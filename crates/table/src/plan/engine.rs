@@ -1,12 +1,13 @@
-//! Which files of a plan an engine may read with its own Parquet reader, and why not the others.
+//! Decides which files of a plan an engine may read with its own Parquet reader, and why not the others.
 //!
-//! An engine such as Spark reads Parquet faster than it takes rows from elsewhere, and finds columns by field id. It knows
-//! nothing of delete files, defaults, name mappings and partition values, and cannot promote every type. [`EngineRead`] says
-//! what stands against such a reader in the columns of a scan, and [`Plan::obstacles`] what in each file.
+//! An engine such as Spark reads Parquet faster than it takes rows from elsewhere, and finds columns by field id. It
+//! does not know delete files, defaults, name mappings and partition values, and cannot apply every promotion.
+//! [`EngineRead`] lists the obstacles in the columns of a scan, and [`Plan::obstacles`] those of each file.
 //!
-//! Readers match columns by id, but test pushed filters by name: a filter on a column whose name another column of an old
-//! file bears drops row groups that it should not. So a column is asked for under its own name only if name and id belonged
-//! together, with one type, in every schema of the table; all others under a name that no file bears ([`EngineColumn`]).
+//! Readers match columns by id but test pushed filters by name. If a filtered column has the name of another column
+//! in an old file, the reader would drop row groups it should not. So a column keeps its name only if name, id and
+//! type belonged together in every schema of the table; other columns get a generated name that occurs in no file
+//! ([`EngineColumn`]).
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
@@ -24,30 +25,30 @@ use super::metadata_columns::is_metadata_column;
 use super::{Plan, PlannedManifest, Scan};
 use crate::error::Result;
 
-/// Why a file, or a whole scan, is not left to the reader of an engine.
+/// Why an engine cannot read a file, or a whole scan, itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Obstacle {
-    /// The rows of a changelog tell what became of them.
+    /// Changelog rows carry their kind of change.
     Changelog,
     /// A column that is not stored in files.
     MetadataColumn(String),
-    /// A column that is a value inside of variants.
+    /// A value inside a variant column.
     VariantPath(String),
-    /// A schema that files may have been written with is not in the metadata any more.
+    /// A schema that files may have been written with was removed from the metadata.
     Schemas,
-    /// Files without field ids may be there: the table has a name mapping.
+    /// The table has a name mapping, so files may lack field ids.
     FieldIds,
-    /// A column has a type that engines read otherwise, or not at all.
+    /// A column has a type that engines read differently, or not at all.
     Type(String, String),
-    /// A column has a value in files that lack it.
+    /// A column has a default for files that lack it.
     Default(String),
-    /// A column was promoted in a way that engines do not know.
+    /// A column was promoted in a way that engines do not support.
     Promotion(String, String),
     /// The file is not Parquet.
     Format(String),
-    /// Rows of the file are deleted.
+    /// Deletes apply to the file.
     Deletes(&'static str),
-    /// The value of a column is that of the partition, and metadata do not say that the file holds it.
+    /// The value of a column is the partition value, and the metrics do not show that the file stores it.
     PartitionValue(String),
 }
 
@@ -88,19 +89,19 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// A top-level column as an engine asks for it.
+/// A top-level column as an engine requests it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineColumn {
     /// Its name in the table.
     pub name: String,
     /// Its id.
     pub field_id: i32,
-    /// The name to ask for it by, where its own may mean another column in some file.
+    /// A generated name, if the column's own name may mean another column in some file.
     pub alias: Option<String>,
 }
 
 impl EngineColumn {
-    /// The name that an engine asks for it by.
+    /// The name to request it by.
     pub fn asked_by(&self) -> &str {
         self.alias.as_deref().unwrap_or(&self.name)
     }
@@ -109,16 +110,16 @@ impl EngineColumn {
 /// How an engine reads the columns of a scan.
 #[derive(Debug, Clone)]
 pub struct EngineRead {
-    /// The columns that it reads, in the order of the table: those of the scan, and those that its filter names.
+    /// The columns to read, in table order: those of the scan and of its filter.
     pub columns: Vec<EngineColumn>,
-    /// What stands against it in every file.
+    /// The obstacle that applies to every file.
     pub obstacle: Option<Obstacle>,
-    /// Columns whose value may be that of the partition, by id.
+    /// Columns whose value may come from the partition, by id.
     identities: BTreeMap<i32, String>,
 }
 
 impl Scan {
-    /// How an engine reads the columns of a scan: `projection` and those that its filter names.
+    /// How an engine reads `projection` and the columns of the scan's filter.
     pub fn engine_read(&self, projection: &Schema) -> Result<EngineRead> {
         let history = History::of(&self.metadata);
         let mut roots: HashSet<i32> = projection.fields().iter().map(|field| field.id).collect();
@@ -162,14 +163,14 @@ impl Scan {
 }
 
 impl EngineRead {
-    /// Columns whose values may be those of partitions. A plan must have their metrics for [`Plan::obstacles`].
+    /// Columns whose values may come from partitions. A plan must have their metrics for [`Plan::obstacles`].
     pub fn partition_columns(&self) -> impl Iterator<Item = &str> {
         self.identities.values().map(String::as_str)
     }
 }
 
 impl Plan {
-    /// For each file of the plan, in order, why an engine does not read it; `None` for those that it may read.
+    /// For each file of the plan, in order, why an engine does not read it; `None` if it may.
     pub fn obstacles(&self, read: &EngineRead) -> Result<Vec<Option<Obstacle>>> {
         let mut found = Vec::with_capacity(self.len());
         let mut kind_of = kind_of(&self.deletes);
@@ -204,7 +205,8 @@ fn obstacle(
     Ok(deletes.or_else(|| identities.missing(row)))
 }
 
-/// The kind of the deletes of a file by which they are called: a vector first, then positions. There can be very many.
+/// The kind to report for the deletes of a file: vectors first, then positions. Cached, because there can be very
+/// many.
 fn kind_of(deletes: &Deletes) -> impl FnMut(Linked<'_>) -> Result<Option<DeleteKind>> {
     let count = |wanted| Sums::new(move |place| Ok(i64::from(deletes.kind(place)? == wanted)));
     let mut counts = [DeleteKind::Vector, DeleteKind::Positions].map(|kind| (kind, count(kind)));
@@ -218,7 +220,7 @@ fn kind_of(deletes: &Deletes) -> impl FnMut(Linked<'_>) -> Result<Option<DeleteK
     }
 }
 
-/// Columns of a manifest whose values are those of its partitions, and how many values each file has.
+/// Columns of a manifest whose values come from its partitions, and their value counts in each file.
 struct Identities(Vec<(String, Option<Int64Array>)>);
 
 impl Identities {
@@ -230,7 +232,7 @@ impl Identities {
         Self(named.map(|(id, name)| (name.clone(), counts(&manifest.entries.value_counts, id))).collect())
     }
 
-    /// A writer that leaves the column out has no values of it to count.
+    /// A writer that leaves the column out reports no values for it.
     fn missing(&self, row: usize) -> Option<Obstacle> {
         let lacks = |counts: &Option<Int64Array>| !counts.as_ref().is_some_and(|counts| counts.is_valid(row));
         let mut found = self.0.iter().filter(|(_, counts)| lacks(counts));
@@ -238,15 +240,16 @@ impl Identities {
     }
 }
 
-/// What the columns of a table were called through all its schemas, and what they held.
+/// Names and types of a table's columns through all its schemas.
 struct History {
-    /// Whether all schemas are there.
+    /// Whether all schemas are present.
     complete: bool,
-    /// What stands against a top-level column, by id.
+    /// Obstacles of top-level columns, by id.
     obstacles: BTreeMap<i32, Obstacle>,
-    /// Top-level columns that had another name or type, or share theirs with another, here or inside of them.
+    /// Top-level columns that had another name or type, or share their name with another column, also in nested
+    /// fields.
     moved: HashSet<i32>,
-    /// What no name begins with.
+    /// A prefix that no column name has.
     prefix: String,
 }
 
@@ -309,7 +312,7 @@ fn add(field: &Field, path: &str, root: i32, all: &mut Vec<Past>) {
     all.push(Past { id: field.id, root, name, ty: field.ty.clone(), has_default });
 }
 
-/// Whether two types are the same, whatever is inside of nested ones.
+/// Whether two types are equal, ignoring the fields of nested ones.
 fn same(one: &Type, other: &Type) -> bool {
     match (one, other) {
         (Type::Primitive(one), Type::Primitive(other)) => one == other,
@@ -331,7 +334,7 @@ fn obstacle_of(field: &Past, past: &[&Past]) -> Option<Obstacle> {
     promoted.map(|from| Obstacle::Promotion(field.name.clone(), from))
 }
 
-/// What engines make of a file as Iceberg means it. The others need a cast, or a type of their own.
+/// Whether engines read the stored values as Iceberg means them. Other types need a cast or a special type.
 fn is_plain(ty: &Type) -> bool {
     use PrimitiveType as P;
     match ty {

@@ -1,9 +1,9 @@
-//! The metrics of one field in the files of a manifest, in columns: an item a file.
+//! The metrics of one field in the files of a manifest, in columns with one item per file.
 
 use arrow_array::{Array, BinaryArray, Int64Array};
 use icefield_format::manifest::{Entries, MetricMap};
 
-/// The counts and bounds of a field; a column is missing where these metrics were not read.
+/// The counts and bounds of a field; a column is `None` if the metric was not read.
 #[derive(Debug)]
 pub(super) struct FieldMetrics {
     pub(super) values: Option<Int64Array>,
@@ -12,7 +12,7 @@ pub(super) struct FieldMetrics {
     pub(super) bounds: FieldBounds,
 }
 
-/// The bounds of a field; a column is missing where these metrics were not read.
+/// The bounds of a field; a column is `None` if the metric was not read.
 #[derive(Debug)]
 pub(super) struct FieldBounds {
     pub(super) lower: Option<BinaryArray>,
@@ -52,12 +52,12 @@ impl FieldBounds {
         Self { lower: bounds(&entries.lower_bounds), upper: bounds(&entries.upper_bounds) }
     }
 
-    /// The lower bound of a file, in its binary form.
+    /// The lower bound in a file, in binary form.
     pub(super) fn lower(&self, row: usize) -> Option<&[u8]> {
         bytes(self.lower.as_ref(), row)
     }
 
-    /// The upper bound of a file, in its binary form.
+    /// The upper bound in a file, in binary form.
     pub(super) fn upper(&self, row: usize) -> Option<&[u8]> {
         bytes(self.upper.as_ref(), row)
     }

@@ -1,11 +1,12 @@
-//! What changed between snapshots, as Java's `IncrementalAppendScan` and `IncrementalChangelogScan` see it.
+//! Incremental scans between snapshots, like Java's `IncrementalAppendScan` and `IncrementalChangelogScan`.
 //!
-//! Both walk from the last snapshot of a [`Range`] back to its first. A scan of appends reads the files that snapshots with
-//! the operation `append` added, and passes the others over. A [changelog](super::changelog) reads the rows that any snapshot
-//! added or removed but those of `replace`, which change no row. The names of columns are those of the current schema.
+//! Both walk from the last snapshot of a [`Range`] back to its first. An append scan reads the files added by
+//! snapshots with the operation `append`, and skips others. A [changelog](super::changelog) reads the rows added or
+//! removed by any snapshot except those with the operation `replace`, which change no rows. Column names are those of
+//! the current schema.
 //!
-//! Manifests of appends are looked for in the lists of all these snapshots: what a later snapshot merged, an earlier one
-//! still has.
+//! An append scan looks for manifests in the lists of all these snapshots: even if a later snapshot merged a
+//! manifest, an earlier one still lists it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,16 +21,16 @@ use super::{At, Scan};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
-/// The snapshots that an incremental scan is about: ancestors of its last one, after its first one.
+/// The snapshots of an incremental scan: the ancestors of its last snapshot, after its first one.
 #[derive(Debug, Clone, Default)]
 pub struct Range {
-    /// Where it begins; without it, at the oldest ancestor that is there.
+    /// The start; `None` for the oldest existing ancestor.
     pub from: Option<Point>,
-    /// Whether the snapshot that it begins at belongs to it.
+    /// Whether the start itself is included.
     pub from_inclusive: bool,
-    /// Its last snapshot; without it, the newest of the branch.
+    /// The last snapshot; `None` for the newest of the branch.
     pub to: Option<Point>,
-    /// The branch that `to` must lie on, and that is read to its end without `to`; without it, the main one.
+    /// The branch that contains `to`, or that is read to its end without `to`; `None` for the main one.
     pub branch: Option<String>,
 }
 
@@ -43,12 +44,12 @@ pub enum Point {
 }
 
 impl Scan {
-    /// A scan of what `append` snapshots added.
+    /// A scan of files added by `append` snapshots.
     pub fn appends(storage: Storage, metadata: Arc<TableMetadata>, range: &Range) -> Result<Self> {
         Self::incremental(storage, metadata, range, false)
     }
 
-    /// A scan of what snapshots added and removed.
+    /// A scan of rows that snapshots added and removed.
     pub fn changelog(storage: Storage, metadata: Arc<TableMetadata>, range: &Range) -> Result<Self> {
         Self::incremental(storage, metadata, range, true)
     }
@@ -71,7 +72,7 @@ impl Scan {
 type Ancestry = (Option<Arc<Snapshot>>, Vec<Arc<Snapshot>>);
 
 impl Range {
-    /// The last snapshot and all of the range, oldest first. A table that is empty has none.
+    /// The last snapshot and the whole range, oldest first; empty for an empty table.
     fn snapshots(&self, metadata: &TableMetadata) -> Result<Ancestry> {
         if self.from.is_none() && self.to.is_none() && self.branch.is_none() && metadata.current_snapshot().is_none() {
             return Ok((None, Vec::new()));
@@ -99,7 +100,7 @@ impl Range {
                 }
                 first.parent_snapshot_id
             }
-            // It may have been expired: then the snapshot after it is the oldest that is there.
+            // // The start may have expired; then its child is the oldest existing snapshot.
             Some(from) => {
                 if !metadata.ancestors(to).any(|snapshot| snapshot.parent_snapshot_id == Some(from)) {
                     let message = format!(
@@ -150,10 +151,10 @@ fn tagged(metadata: &TableMetadata, name: &str) -> Result<i64> {
     Ok(found.ok_or_else(|| Error::invalid(format!("the table has no tag {name:?}")))?.snapshot_id)
 }
 
-/// The data manifests that the snapshots of a scan of appends wrote, each once, those of older snapshots first.
+/// The data manifests written by the snapshots of an append scan, each once, oldest snapshots first.
 pub(super) fn manifests(changes: &Arc<Changes>, pruner: &Arc<Pruner>, scan: &Scan) -> Result<Vec<ManifestFile>> {
     let mut named = HashSet::new();
-    // Only snapshots of v1 may be without a list.
+    // // Only v1 snapshots may lack a list.
     let is_new = |snapshot: &&Arc<Snapshot>| snapshot.manifest_list().is_none_or(|list| named.insert(list.to_owned()));
     let snapshots: Vec<Arc<Snapshot>> = changes.snapshots.iter().filter(is_new).cloned().collect();
     let first = snapshots.first().and_then(|snapshot| snapshot.manifest_list());
@@ -171,7 +172,7 @@ pub(super) fn manifests(changes: &Arc<Changes>, pruner: &Arc<Pruner>, scan: &Sca
     Ok(all)
 }
 
-/// Reading of manifest lists.
+/// Reads manifest lists.
 struct ListWork {
     pruner: Arc<Pruner>,
     changes: Arc<Changes>,
@@ -182,7 +183,7 @@ impl Work for ListWork {
     type Fetched = Arc<Vec<ManifestFile>>;
     type Done = Vec<ManifestFile>;
 
-    /// Snapshots do not say how long their lists are.
+    /// Snapshots do not store the length of their lists.
     fn bytes(_: &Arc<Snapshot>) -> i64 {
         0
     }

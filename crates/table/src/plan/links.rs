@@ -1,40 +1,40 @@
-//! Which delete files apply to the data files of a manifest: to each, some runs of one list that all of them share.
+//! Links data files to the delete files that apply to them, as runs of one shared list.
 //!
-//! In the list those stand together that are found together (by partition, by path), by sequence number. So what applies to a
-//! data file is the newer end of a few neighbourhoods, less what bounds rule out: n data files and n delete files of a partition
-//! take n runs, where a place for each pair of them would take n².
+//! The list keeps delete files with the same lookup key (a partition, a path) together, ordered by sequence number.
+//! So the deletes of a data file are the newer ends of a few groups, minus those excluded by bounds. n data files
+//! with n delete files in one partition take n runs, where one index per pair would take n².
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 
-/// Neighbours in a list: from `start` up to `end`, which is not among them.
+/// A half-open range of list indices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Run {
     /// The first.
     pub start: u32,
-    /// The one behind the last.
+    /// One past the last.
     pub end: u32,
 }
 
 impl Run {
-    /// How many there are.
+    /// Length.
     pub fn len(self) -> usize {
         self.end.saturating_sub(self.start) as usize
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(self) -> bool {
         self.end <= self.start
     }
 
-    /// Those of a list.
+    /// The items of a list in this range.
     pub fn of<T>(self, list: &[T]) -> &[T] {
         list.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
-    /// Adds a run to some; one that goes on where the last of them ends makes that longer.
+    /// Appends this run; extends the last one if they are adjacent.
     pub(crate) fn add_to(self, runs: &mut Vec<Self>) {
         match runs.last_mut() {
             _ if self.is_empty() => {}
@@ -47,15 +47,15 @@ impl Run {
 /// The deletes of each file of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeleteLinks {
-    /// Places in the plan's list of deletes.
+    /// Indices into the plan's list of deletes.
     list: Arc<[u32]>,
-    /// For each file where its runs end, and those of the next one begin.
+    /// For each file the end of its runs, where the next file's begin.
     ends: Vec<usize>,
     runs: Vec<Run>,
     len: usize,
 }
 
-/// The deletes of one file, by their places in the plan's list of deletes.
+/// The deletes of one file, as indices into the plan's list of deletes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Linked<'a> {
     list: &'a [u32],
@@ -63,12 +63,12 @@ pub struct Linked<'a> {
 }
 
 impl DeleteLinks {
-    /// Links into a list, of no file yet.
+    /// Links into a list, without files yet.
     pub(super) fn new(list: Arc<[u32]>, files: usize) -> Self {
         Self { list, ends: Vec::with_capacity(files), runs: Vec::new(), len: 0 }
     }
 
-    /// The links of some files that share none; none where no file has any.
+    /// Links of files that share nothing; `None` if no file has any.
     pub(super) fn of_files<'p>(files: impl Iterator<Item = &'p [u32]>) -> Result<Option<Self>> {
         let mut list = Vec::new();
         let mut links = Self::new(Arc::default(), 0);
@@ -89,7 +89,7 @@ impl DeleteLinks {
         self.ends.push(self.runs.len());
     }
 
-    /// The links, if there are any.
+    /// The links; `None` if there are none.
     pub(super) fn some(self) -> Option<Self> {
         (self.len > 0).then_some(self)
     }
@@ -102,39 +102,39 @@ impl DeleteLinks {
         Linked { list: &self.list, runs: runs.unwrap_or_default() }
     }
 
-    /// How many there are: a delete file counts once for each data file that it applies to.
+    /// Number of links: a delete file counts once for each data file it applies to.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether there are no links.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes that they take, without the list, which others share.
+    /// Bytes of memory, without the shared list.
     pub(super) fn memory(&self) -> usize {
         size_of_val(self.ends.as_slice()) + size_of_val(self.runs.as_slice())
     }
 }
 
 impl<'a> Linked<'a> {
-    /// How many there are.
+    /// Number of deletes.
     pub fn len(self) -> usize {
         self.runs.iter().map(|run| run.len()).sum()
     }
 
-    /// Whether there is none.
+    /// Whether there are no deletes.
     pub fn is_empty(self) -> bool {
         self.runs.is_empty()
     }
 
-    /// The places.
+    /// The indices.
     pub fn iter(self) -> Places<'a> {
         Places { list: self.list, runs: self.runs.iter(), run: [].iter() }
     }
 
-    /// The list that the runs are of, places in the plan's list of deletes.
+    /// The list that the runs refer to: indices into the plan's list of deletes.
     pub(super) fn list(self) -> &'a [u32] {
         self.list
     }
@@ -144,13 +144,13 @@ impl<'a> Linked<'a> {
         self.runs
     }
 
-    /// What tells the list from others, as long as the plan is there.
+    /// Identifies the list while the plan exists.
     pub(super) fn list_id(self) -> usize {
         self.list.as_ptr().addr()
     }
 }
 
-/// The places of the deletes of one file.
+/// The indices of the deletes of one file.
 #[derive(Debug, Clone)]
 pub struct Places<'a> {
     list: &'a [u32],
@@ -180,21 +180,22 @@ impl<'a> IntoIterator for Linked<'a> {
     }
 }
 
-/// Sums of a number of each delete file over those of data files. A list is summed once, and a run is the difference of two sums.
+/// Sums a number over the delete files of each data file. A list is summed once with prefix sums, so a run is the
+/// difference of two.
 pub(super) struct Sums<F> {
     number: F,
     of_list: HashMap<usize, Vec<i128>>,
 }
 
 impl<F: Fn(u32) -> Result<i64>> Sums<F> {
-    /// So few are summed one by one.
+    /// Up to this many are summed one by one.
     const FEW: usize = 8;
 
     pub(super) fn new(number: F) -> Self {
         Self { number, of_list: HashMap::new() }
     }
 
-    /// The sum over some deletes, or what is nearest to it.
+    /// The sum over some deletes, saturating.
     pub(super) fn of(&mut self, linked: Linked<'_>) -> Result<i64> {
         if linked.len() <= Self::FEW {
             return linked.iter().try_fold(0i64, |sum, place| Ok(sum.saturating_add((self.number)(*place)?)));

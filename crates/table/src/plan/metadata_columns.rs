@@ -1,9 +1,9 @@
-//! Metadata columns ("Reserved Field IDs"): which a scan has beside the columns of its table, and their values where all rows of
-//! a file have the same one.
+//! Metadata columns ("Reserved Field IDs"): which ones a scan has in addition to table columns, and their values
+//! where all rows of a file share one.
 //!
-//! They are found by name where the table has no column of that name, and read by their reserved ids. In a changelog
-//! `_change_type` is `INSERT` or `DELETE`, `_change_ordinal` the place of the snapshot in the changelog, from 0, and
-//! `_commit_snapshot_id` the snapshot.
+//! A metadata column is found by name if the table has no column of that name, and read by its reserved id. In a
+//! changelog `_change_type` is `INSERT` or `DELETE`, `_change_ordinal` the index of the snapshot in the changelog,
+//! from 0, and `_commit_snapshot_id` the snapshot.
 
 use std::collections::{BTreeMap, HashSet};
 use std::convert::Infallible;
@@ -24,32 +24,33 @@ use super::changes::Change;
 use super::partition_union::partition_union;
 use crate::error::{Error, Result};
 
-/// The columns of every scan but `_partition`, whose type is the table's.
+/// The metadata columns of every scan except `_partition`, whose type depends on the table.
 const ROW_COLUMNS: [ReservedField<PrimitiveType>; 6] =
     [FILE, POS, DELETED, SPEC_ID, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER];
 
-/// The columns of changelogs beside those of the table, in their order.
+/// The additional columns of changelogs, in order.
 const CHANGE_COLUMNS: [ReservedField<PrimitiveType>; 3] = [CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID];
 
-/// Whether an id is that of a metadata column.
+/// Whether an id belongs to a metadata column.
 pub fn is_metadata_column(id: i32) -> bool {
     id > MAX_COLUMN_ID
 }
 
-/// Ids of the fields of `_partition` that are not those of their partition fields, since the table has columns with these.
+/// Ids of fields of `_partition` that differ from their partition fields, because the table has columns with those
+/// ids.
 pub type PartitionFieldIds = BTreeMap<i32, i32>;
 
-/// The columns of a table and the metadata columns that were named.
+/// Table columns and the named metadata columns.
 #[derive(Debug, Clone)]
 pub struct NamedColumns {
-    /// All of them.
+    /// All columns.
     pub schema: Arc<Schema>,
-    /// The partition fields that fields of `_partition` are.
+    /// The partition field of each field of `_partition`.
     pub partition_fields: PartitionFieldIds,
 }
 
 impl Scan {
-    /// The columns of the table and those metadata columns that are named, those of changelogs always in one.
+    /// Table columns and named metadata columns; a changelog always has its own.
     pub(crate) fn columns_named<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<NamedColumns> {
         let mut added: Vec<Field> = Vec::new();
         let mut partition_fields = PartitionFieldIds::new();
@@ -89,13 +90,13 @@ impl Scan {
         Ok(NamedColumns { schema: Arc::new(Schema::new(self.schema.schema_id(), fields)?), partition_fields })
     }
 
-    /// The filter over the columns of the table and the metadata columns that it names, and these columns.
+    /// The filter, bound to table columns and the metadata columns it names, and these columns.
     pub fn bound_filter(&self) -> Result<(BoundExpr, NamedColumns)> {
         let named = self.columns_named(self.filter.predicates().map(|predicate| &*predicate.term.name))?;
         Ok((self.filter.bind(&named.schema, self.case_sensitive)?, named))
     }
 
-    /// The type of `_partition`. Values have the types of the scan's schema, where that has their columns.
+    /// The type of `_partition`. Values have the types of the scan's schema if it has their columns.
     fn partition_column(&self) -> Result<(StructType, PartitionFieldIds)> {
         let mut union = partition_union(&self.metadata)?;
         for spec in self.metadata.partition_specs() {
@@ -123,7 +124,7 @@ impl Scan {
     }
 }
 
-/// What is known of a data file before it is opened.
+/// What is known about a data file before it is opened.
 #[derive(Debug, Clone, Copy)]
 pub struct FileFacts<'a> {
     /// Location.
@@ -136,18 +137,19 @@ pub struct FileFacts<'a> {
     pub has_deletes: bool,
     /// Whether rows may have ids.
     pub has_row_ids: bool,
-    /// In a changelog: what became of its rows.
+    /// In a changelog: the change of its rows.
     pub change: Option<Change>,
 }
 
 impl FileFacts<'_> {
-    /// The value of a column in all rows, of this type; `None` where it is not a metadata column, or rows may differ.
+    /// The value of a column in all rows, with this type; `None` if it is not a metadata column, or rows may differ.
     pub fn constant(&self, id: i32, ty: &Type, ids: &PartitionFieldIds) -> Option<Option<Value>> {
         Some(match id {
             _ if id == FILE.id => Some(Value::String(self.path.to_owned())),
             _ if id == SPEC_ID.id => Some(Value::Int(self.spec.spec_id)),
             _ if id == DELETED.id && !self.has_deletes => Some(Value::Boolean(false)),
-            // Not every engine has structs of nothing: as in the Java library, there is no partition.
+            // // Not every engine has empty structs, so an unpartitioned table has a null partition, as in the Java
+            // library.
             _ if id == PARTITION.id => ty.as_struct().filter(|ty| !ty.fields.is_empty()).map(|ty| {
                 Value::Struct(ty.fields.iter().map(|field| self.partition_value(field.id, ids).cloned()).collect())
             }),
@@ -159,15 +161,15 @@ impl FileFacts<'_> {
         })
     }
 
-    /// The value of a field of `_partition`; null where the file's spec lacks it.
+    /// The value of a field of `_partition`; null if the file's spec lacks it.
     fn partition_value(&self, id: i32, ids: &PartitionFieldIds) -> Option<&Value> {
         let id = ids.get(&id).copied().unwrap_or(id);
         let mut fields = self.spec.fields.iter().zip(self.tuple);
-        // What void left in a manifest has whatever type its writer liked.
+        // // A void field may have any type in a manifest, depending on the writer.
         fields.find(|(field, _)| field.field_id == id && field.transform != Transform::Void)?.1.as_ref()
     }
 
-    /// The filter without its tests of metadata columns that all rows pass, or none.
+    /// The filter without metadata column tests that all rows pass; or a filter that matches nothing.
     pub fn fold(&self, filter: &BoundExpr, ids: &PartitionFieldIds) -> BoundExpr {
         decided(filter, |predicate| {
             let path = predicate.term.reference.path.as_deref()?;
@@ -181,13 +183,13 @@ impl FileFacts<'_> {
     }
 }
 
-/// The filter without its tests of metadata columns: all rows that pass it pass this one.
+/// The filter without metadata column tests: it matches at least the same rows.
 pub(super) fn without_metadata_columns(filter: &BoundExpr) -> BoundExpr {
     decided(filter, |predicate| tests_metadata(predicate).then_some(true))
 }
 
-/// What the tests of a filter of fields of `_partition` say of the partitions of a spec: all that have rows that pass the filter
-/// pass this one.
+/// The filter on partitions of a spec that follows from tests of `_partition` fields: it matches every partition with
+/// matching rows.
 pub(super) fn of_partition(filter: &BoundExpr, spec: &PartitionSpec, ids: &PartitionFieldIds) -> BoundExpr {
     let of_spec: Result<_, Infallible> = filter.rewrite_not().try_map(&mut |predicate| {
         let Some([column, step]) = predicate.term.reference.path.as_deref().filter(|path| path.len() == 2) else {
@@ -224,7 +226,7 @@ fn tests_metadata(predicate: &BoundPredicate) -> bool {
     path.first().is_some_and(|column| is_metadata_column(column.id))
 }
 
-/// The filter without the tests of which `decide` says what all rows answer.
+/// Replaces the tests for which `decide` knows the answer of all rows.
 pub fn decided(filter: &BoundExpr, decide: impl Fn(&BoundPredicate) -> Option<bool>) -> BoundExpr {
     let rest: Result<_, Infallible> = filter.rewrite_not().try_map(&mut |predicate| {
         Ok(match decide(predicate) {

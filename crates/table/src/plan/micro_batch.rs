@@ -1,13 +1,13 @@
-//! Micro-batches of a stream over a table: the data files that snapshots add, some at a time, as Java's
-//! `SparkMicroBatchStream` finds them.
+//! Micro-batches of a stream: the data files that snapshots add, some at a time, as Java's `SparkMicroBatchStream`
+//! finds them.
 //!
-//! A stream stands at an [`Offset`]: before the file at a position among those that a snapshot added, in the order of its
-//! manifests. [`Stream::latest`] says up to where the next batch goes, and [`Scan::micro_batch`] is a scan of the files
-//! between two offsets; it needs nothing but the table and the offsets, so that a batch can be planned again after a restart.
+//! A stream's [`Offset`] is a position among the files that a snapshot added, in manifest order. [`Stream::latest`]
+//! chooses the end of the next batch, and [`Scan::micro_batch`] scans the files between two offsets. It needs only
+//! the table and the offsets, so a batch can be planned again after a restart.
 //!
-//! Only snapshots with the operation `append` are read. Those of `replace` change no row and are passed over; those of
-//! `delete` and `overwrite` are errors unless they are to be skipped. Delete files are no matter of a stream: what was
-//! appended was there, whatever was deleted later.
+//! Only snapshots with the operation `append` are read. Those with `replace` change no rows and are skipped; `delete`
+//! and `overwrite` are errors unless the options skip them. Delete files are ignored: a stream returns appended rows,
+//! even if they are deleted later.
 
 use std::sync::Arc;
 
@@ -20,25 +20,25 @@ pub use super::window::Offset;
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
-/// How a table is streamed.
+/// How to stream a table.
 #[derive(Debug, Clone, Default)]
 pub struct Stream {
-    /// Begin with the first snapshot of this time or later, in milliseconds; without it, with the oldest one.
+    /// Start with the first snapshot at or after this time, in milliseconds; `None` for the oldest one.
     pub from_timestamp: Option<i64>,
-    /// Pass over snapshots with the operation `delete`.
+    /// Skip snapshots with the operation `delete`.
     pub skip_deletes: bool,
-    /// Pass over snapshots with the operation `overwrite`.
+    /// Skip snapshots with the operation `overwrite`.
     pub skip_overwrites: bool,
-    /// The branch whose snapshots are read; without it, the main one.
+    /// The branch to read; `None` for the main one.
     pub branch: Option<String>,
 }
 
-/// How much a micro-batch has at the most.
+/// Maximum size of a micro-batch.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadLimit {
     /// Files.
     pub files: u64,
-    /// Rows; the file that reaches them is still read.
+    /// Rows; the file that reaches the limit is still read.
     pub rows: u64,
 }
 
@@ -49,7 +49,7 @@ impl Default for ReadLimit {
 }
 
 impl Stream {
-    /// Where a stream begins that has read nothing.
+    /// The offset of a new stream.
     pub fn initial(&self, metadata: &TableMetadata) -> Result<Offset> {
         let Some(head) = self.head(metadata)? else { return Ok(Offset::START) };
         let from = self.from_timestamp.unwrap_or(i64::MIN);
@@ -58,10 +58,10 @@ impl Stream {
         Ok(first.unwrap_or(Offset::START))
     }
 
-    /// Up to where the batch goes that begins at an offset: `start` itself where there is nothing new.
+    /// The end of the batch that begins at `start`; `start` itself if there is nothing new.
     ///
-    /// `last` is the snapshot that the stream must not go beyond, where it is to end at what the table had at some time; that
-    /// of [`Offset::START`] where it had none.
+    /// `last` is the snapshot to stop at, for a stream that ends at an earlier state of the table; it is that of
+    /// [`Offset::START`] if the table was empty then.
     pub fn latest(
         &self,
         storage: &Storage,
@@ -91,7 +91,7 @@ impl Stream {
                     return Ok(end);
                 }
                 files = files.saturating_add(1);
-                // An old import may not know the count: a batch ends somewhere all the same.
+                // // Old imports may lack the count; the batch must end somewhere all the same.
                 let count = u64::try_from(manifest.entries.record_count.value(row)).unwrap_or(1);
                 rows = rows.saturating_add(count);
                 end = Offset { snapshot_id, position: position.saturating_add(1) };
@@ -103,7 +103,7 @@ impl Stream {
         Ok(end)
     }
 
-    /// A scan of the files that are appended after an offset, up to a snapshot.
+    /// A scan of the files appended after an offset, up to a snapshot.
     fn between(&self, storage: &Storage, metadata: &Arc<TableMetadata>, from: Offset, to: i64) -> Result<Scan> {
         existing(metadata, from.snapshot_id)?;
         let mut found = false;
@@ -131,7 +131,7 @@ impl Stream {
         Ok(Scan { batch: Some((from, None)), ..scan })
     }
 
-    /// Refuses a snapshot whose changes a stream cannot show.
+    /// Refuses a snapshot whose changes a stream cannot represent.
     fn check(&self, snapshot: &Snapshot) -> Result<()> {
         let operation = snapshot.summary.as_ref().map(|summary| &summary.operation);
         let id = snapshot.snapshot_id;
@@ -161,7 +161,7 @@ impl Stream {
 }
 
 impl Scan {
-    /// A scan of the files of a micro-batch, those between two offsets that [`Stream::latest`] gave; in their order.
+    /// A scan of the files between two offsets from [`Stream::latest`], in order.
     pub fn micro_batch(
         storage: &Storage,
         metadata: &Arc<TableMetadata>,

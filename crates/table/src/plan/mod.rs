@@ -1,14 +1,15 @@
 //! Scan planning ("Scan Planning"): snapshot, manifests, pruned files with their deletes, tasks.
 //!
-//! A [`Scan`] says what is wanted. [`Scan::plan_stream`] reads the manifest list, drops manifests by their partition
-//! summaries, reads delete files whole, and then returns the data files manifest by manifest, in the order of the list: decoded
-//! in columns and in parallel, or taken from the [cache](crate::snapshot::cache), less the files that their partition or their metrics exclude, with
-//! their deletes linked. [`Scan::plan`] collects them. Nothing here makes an object for each file: a [`Plan`] holds the columns
-//! of the manifests, and [`split`] and [`columns`] turn them into tasks or into Arrow tables.
+//! A [`Scan`] is a request for rows. [`Scan::plan_stream`] reads the manifest list, prunes manifests by partition
+//! summaries, reads all delete manifests, and then returns data files manifest by manifest in list order. Data
+//! manifests are decoded into columns in parallel, or taken from the [cache](crate::snapshot::cache); files are
+//! pruned by partition and metrics and linked to their deletes. [`Scan::plan`] collects the stream. No object is
+//! created per file: a [`Plan`] holds the columns of the manifests, and [`split`] and [`columns`] turn them into
+//! tasks or Arrow tables.
 //!
-//! Memory: a plan takes what its files take; a stream takes the delete files, and of the data files what is under way, which
-//! is bounded by [`pipeline`]; both, beside the cache. What a plan and the delete files take is bounded by
-//! [`Limits::operation_memory`].
+//! Memory: a plan takes the memory of its files. A stream takes the memory of the delete files and of data files in
+//! flight, which [`pipeline`] bounds. The cache comes on top. [`Limits::operation_memory`] bounds a plan and the
+//! delete files.
 
 pub mod bounds;
 pub mod changelog;
@@ -61,41 +62,42 @@ pub use planned::{Plan, PlannedManifest};
 pub use report::ScanReport;
 pub use stream::PlanStream;
 
-/// What a scan reads.
+/// A request for rows of a table.
 #[derive(Debug, Clone)]
 pub struct Scan {
     /// Where the files are.
     pub storage: Storage,
     /// The table.
     pub metadata: Arc<TableMetadata>,
-    /// The snapshot; none for a table that has none.
+    /// The snapshot; `None` for an empty table.
     pub snapshot: Option<Arc<Snapshot>>,
-    /// The schema that names are looked up in, and that rows have.
+    /// The schema that names are resolved in and that rows have.
     pub schema: Arc<Schema>,
-    /// Rows wanted.
+    /// Selects rows.
     pub filter: Expr,
-    /// Whether the case of names matters.
+    /// Whether names are case-sensitive.
     pub case_sensitive: bool,
-    /// Metrics that the plan keeps for its reader, beside those that it needs itself.
+    /// Metrics to keep in the plan, in addition to those that planning needs.
     pub metrics: Metrics,
-    /// Bounds of what is read.
+    /// Limits on what is read.
     pub limits: Limits,
     /// Whether the [cache](crate::snapshot::cache) of this process may be used.
     pub cached: bool,
-    /// Whether deletes that delete no matching row count as well: other rows of the files are written again.
+    /// Whether to link deletes that delete no matching row, because the change rewrites the other rows of the files
+    /// too.
     pub all_deletes: bool,
-    /// Only what some snapshots changed; see [`incremental`].
+    /// Restricts the scan to the changes of some snapshots; see [`incremental`].
     pub changes: Option<Arc<changes::Changes>>,
-    /// Of the files that are appended only those of a [`micro_batch`], from an offset up to another.
+    /// Restricts an append scan to a [`micro_batch`]: from an offset up to another.
     pub batch: Option<(window::Offset, Option<window::Offset>)>,
 }
 
-/// The snapshot of a scan: at most one of these is set.
+/// Chooses the snapshot of a scan; at most one field is set.
 #[derive(Debug, Clone, Default)]
 pub struct At {
     /// By id.
     pub snapshot_id: Option<i64>,
-    /// The one that was current at this time, in milliseconds.
+    /// The snapshot that was current at this time, in milliseconds.
     pub as_of_ms: Option<i64>,
     /// By the name of a branch or tag.
     pub reference: Option<String>,
@@ -104,8 +106,8 @@ pub struct At {
 impl Scan {
     /// A scan of all rows of a snapshot.
     ///
-    /// Names are those of the current schema for the current snapshot and for branches, and those of the snapshot's own
-    /// schema for a snapshot by id, by time or by tag.
+    /// The current snapshot and branches use the current schema's names; a snapshot by id, time or tag uses its own
+    /// schema's.
     pub fn new(storage: Storage, metadata: Arc<TableMetadata>, at: &At) -> Result<Self> {
         let (snapshot, own_schema) = resolve(&metadata, at)?;
         let of_snapshot = snapshot.as_ref().and_then(|snapshot| snapshot.schema_id).filter(|_| own_schema);
@@ -135,7 +137,7 @@ impl Scan {
     }
 }
 
-/// Milliseconds from the epoch for people.
+/// Formats milliseconds from the epoch for people.
 fn iso(milliseconds: i64) -> String {
     milliseconds.checked_mul(1000).map_or_else(|| format!("{milliseconds} ms"), |micros| format_micros(micros) + "Z")
 }
@@ -156,7 +158,7 @@ fn resolve(metadata: &TableMetadata, at: &At) -> Result<(Option<Arc<Snapshot>>, 
     }
     let by_id = |id: i64| metadata.snapshot(id).cloned().ok_or_else(|| Error::invalid(no_snapshot(metadata, id)));
     if let Some(name) = &at.reference {
-        // Documents of some writers name the current snapshot and leave out its branch.
+        // // Some writers set the current snapshot without its branch.
         if name == MAIN_BRANCH
             && metadata.reference(name).is_none()
             && let Some(current) = metadata.current_snapshot()

@@ -1,5 +1,5 @@
-//! Filters and the metrics of equality deletes: of the columns that a delete file has, only those that it deletes by say something
-//! of the rows that it deletes.
+//! Filters on the metrics of equality deletes: only the equality columns of a delete file describe the rows it
+//! deletes; bounds of its other columns do not.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::deletes::equality_ids;
 use super::field_metrics::FieldMetrics;
 use crate::error::Result;
 
-/// The metrics of some fields, as the evaluators take them.
+/// The metrics of some fields, for the evaluators.
 pub(crate) fn statistics(entries: &Entries, ids: &BTreeSet<i32>) -> Result<StatisticsColumns> {
     let mut columns = StatisticsColumns::new(&entries.record_count);
     for &id in ids {
@@ -33,7 +33,7 @@ pub(crate) struct OfKey<'a> {
 }
 
 impl<'a> OfKey<'a> {
-    /// The metrics of an equality delete, where the filter has columns beside those that it deletes by.
+    /// The metrics of an equality delete, restricted if the filter has other columns than its equality columns.
     pub(crate) fn of(
         entries: &Entries,
         row: usize,
@@ -58,7 +58,7 @@ impl FileStatistics for OfKey<'_> {
     }
 }
 
-/// For each entry, whether rows of the file may match a filter of these fields, or rows that it deletes.
+/// For each entry, whether rows of the file, or rows that it deletes, may match a filter on these fields.
 pub(crate) fn might_match(
     filter: &InclusiveMetrics,
     fields: &BTreeSet<i32>,

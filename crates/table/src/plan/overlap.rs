@@ -1,4 +1,4 @@
-//! Whether rows of an equality delete file may equal rows of a data file, as far as the metrics of both tell.
+//! Whether rows of an equality delete file may equal rows of a data file, by the metrics of both.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use icefield_format::types::PrimitiveType;
 
 use super::field_metrics::FieldMetrics;
 
-/// What the metrics of a file say about one of its columns; `B` holds the bounds.
+/// The metrics of one column of a file; `B` holds the bounds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Of<B> {
     values: Option<i64>,
@@ -44,7 +44,7 @@ impl Bound {
 }
 
 impl<'m> Of<Datum<'m>> {
-    /// What is known of a file; bounds that do not fit the type are not known.
+    /// The metrics of a file; bounds that do not fit the type are treated as unknown.
     pub(super) fn file(metrics: &'m FieldMetrics, row: usize, ty: &PrimitiveType) -> Self {
         let (lower, upper) = Datum::of_bounds(ty, metrics.bounds.lower(row), metrics.bounds.upper(row));
         Self { values: metrics.value_count(row), nulls: metrics.null_count(row), lower, upper }
@@ -56,7 +56,7 @@ impl<B> Of<B> {
         Of { values: self.values, nulls: self.nulls, lower: self.lower.map(&change), upper: self.upper.map(&change) }
     }
 
-    /// Whether anything is known by which the file may not meet another.
+    /// Whether any metric could exclude another file.
     pub(super) fn tells(&self) -> bool {
         self.nulls.is_some() || self.lower.is_some() || self.upper.is_some()
     }

@@ -1,4 +1,4 @@
-//! Parts of data files with all that a reader must know of them.
+//! Parts of data files with everything that a reader needs to know about them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use crate::error::{Error, Result};
 pub struct FilePart {
     /// Location.
     pub path: String,
-    /// `parquet`, `orc` or `avro`, in lower case. It is text, as a format of a later specification can be planned: only
-    /// reading the file is an error, which names the format.
+    /// `parquet`, `orc` or `avro`, in lower case. A string, because a file in a format of a later specification can
+    /// be planned; only reading it is an error, which names the format.
     pub format: String,
     /// Bytes of the whole file.
     pub size: u64,
@@ -40,17 +40,17 @@ pub struct FilePart {
     pub record_count: i64,
     /// The partition of the file.
     pub partition: FilePartition,
-    /// Data sequence number, which rows without one of their own were last updated with; `None` in tables of version 1.
+    /// Data sequence number, inherited as the last update of rows without their own; `None` in version 1 tables.
     pub sequence_number: Option<i64>,
-    /// Row id of the first row of the file; `None` where rows have no ids.
+    /// Row id of the first row of the file; `None` if rows have no ids.
     pub first_row_id: Option<i64>,
-    /// The delete files that apply, shared by all parts that they apply to.
+    /// The delete files that apply, shared by all parts they apply to.
     pub deletes: DeleteParts,
-    /// What rows are left to be tested for.
+    /// The part of the filter still to be tested on rows.
     pub residual: BoundExpr,
-    /// In a changelog: what became of the rows.
+    /// In a changelog: the change of the rows.
     pub change: Option<Change>,
-    /// In a changelog: where there are some, only rows that one of these deletes, and none of `deletes`, are read.
+    /// In a changelog, unless empty: only rows deleted by one of these and by none of `deletes` are read.
     pub deleted_by: DeleteParts,
 }
 
@@ -68,18 +68,18 @@ pub struct FilePartition {
 pub struct PlannedSpec {
     /// The spec.
     pub spec: Arc<PartitionSpec>,
-    /// A field of the tuple for each field of the spec.
+    /// One tuple field for each field of the spec.
     pub partition_type: StructType,
 }
 
 impl FilePartition {
-    /// A file that is in no partition.
+    /// The partition of a file in an unpartitioned table.
     pub fn unpartitioned() -> Self {
         let spec = Arc::new(PartitionSpec::unpartitioned());
         Self { spec: Arc::new(PlannedSpec { spec, partition_type: StructType::default() }), tuple: Vec::new() }
     }
 
-    /// The value that an identity field of the partition has for its source column: `Some(None)` is null.
+    /// The value of the identity field for a source column: `Some(None)` is null.
     pub fn identity(&self, source_id: i32) -> Option<Option<&Value>> {
         let fields = self.spec.spec.fields.iter().zip(&self.tuple);
         let mut identities = fields.filter(|(field, _)| field.transform == Transform::Identity);
@@ -88,13 +88,13 @@ impl FilePartition {
 }
 
 impl FilePart {
-    /// What is known of the file before it is opened.
+    /// What is known about the file before it is opened.
     pub fn facts(&self) -> FileFacts<'_> {
         FileFacts {
             path: &self.path,
             spec: &self.partition.spec.spec,
             tuple: &self.partition.tuple,
-            // Of a changed row is told that it was deleted, and not marked.
+            // // In a changelog a deletion is a change, not a mark.
             has_deletes: self.change.is_none() && !self.deletes.is_empty(),
             has_row_ids: self.first_row_id.is_some(),
             change: self.change,
@@ -103,7 +103,7 @@ impl FilePart {
 }
 
 impl Scan {
-    /// The parts of a plan of this scan that these pieces are.
+    /// The parts for these pieces of a plan of this scan.
     pub fn parts<'p>(&self, plan: &Plan, pieces: impl IntoIterator<Item = &'p Piece>) -> Result<Vec<FilePart>> {
         let pieces: Vec<Piece> = pieces.into_iter().copied().collect();
         let mut parts = Parts::new(self, plan, &pieces)?;
@@ -111,22 +111,22 @@ impl Scan {
     }
 }
 
-/// Makes parts; what several of them have in common is made once.
+/// Builds parts and shares what several of them have in common.
 pub(super) struct Parts<'a> {
     scan: &'a Scan,
     plan: &'a Plan,
-    /// By the place of the manifest.
+    /// By index of the manifest.
     specs: HashMap<usize, Arc<PlannedSpec>>,
-    /// By place.
+    /// By index of the delete file.
     deletes: HashMap<u32, Arc<DeletePart>>,
-    /// By what tells a list of deletes from others: of its files those that some part needs.
+    /// By identity of a delete list: its files that some part needs.
     lists: HashMap<usize, DeleteList>,
-    /// Columns of equality deletes by their ids.
+    /// Equality columns by their ids.
     keys: HashMap<Vec<i32>, Arc<[Field]>>,
 }
 
 impl<'a> Parts<'a> {
-    /// To make parts of these pieces, and no others.
+    /// For the parts of exactly these pieces.
     pub(super) fn new<'p>(scan: &'a Scan, plan: &'a Plan, pieces: impl IntoIterator<Item = &'p Piece>) -> Result<Self> {
         let mut own = Self {
             scan,
@@ -230,8 +230,7 @@ fn lost() -> Error {
     Error::Internal("a piece of a file that the plan lacks".to_owned())
 }
 
-/// A column of equality deletes. The current schema has the widest type of a column; a column that was dropped since is in
-/// the schemas of its time.
+/// An equality column. The current schema has the widest type of a column; a dropped column is in an older schema.
 fn key_field(scan: &Scan, id: i32) -> Result<Option<Field>> {
     let mut others: Vec<&Arc<Schema>> = scan.metadata.schemas().iter().collect();
     others.sort_by_key(|schema| std::cmp::Reverse(schema.schema_id()));
@@ -240,7 +239,7 @@ fn key_field(scan: &Scan, id: i32) -> Result<Option<Field>> {
     Ok(schema.select_ids(&HashSet::from([id]))?.fields().first().map(as_optional))
 }
 
-/// A file without the column has no rows with a value in it, whether it is required or not.
+/// The field as optional: a file without the column has null in it, even if it is required.
 fn as_optional(field: &Field) -> Field {
     let ty = match &field.ty {
         Type::Struct(ty) => StructType::new(ty.fields.iter().map(as_optional).collect()).into(),
@@ -250,15 +249,15 @@ fn as_optional(field: &Field) -> Field {
 }
 
 impl Deletes {
-    /// The facts of a delete file.
+    /// A delete file as a part.
     pub fn part(&self, place: u32) -> Result<DeletePart> {
         let (source, row) = self.find(place)?;
         DeletePart::of_entry(&source.entries, row)
     }
 }
 
-/// Where a piece begins, and its bytes. What lies before the first split offset belongs to the first piece, or no piece
-/// would have it; every format has its magic there.
+/// The start and length of a piece. Bytes before the first split offset belong to the first piece; every format has
+/// its magic bytes there.
 fn whole_start(entries: &Entries, piece: &Piece) -> (i64, i64) {
     const MAGIC: i64 = 4;
     let first = || with_sizes(entries, piece.row, |sizes| sizes.sound_offsets()?.first().copied());

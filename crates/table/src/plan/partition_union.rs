@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// The fields whose source column is in the current schema, by ascending id, under their newest names.
 ///
 /// # Errors
-/// A transform that is not known, and fields of one id that differ.
+/// An unknown transform, or different fields with one id.
 pub fn partition_union(metadata: &TableMetadata) -> Result<StructType> {
     let schema = metadata.current_schema();
     let mut specs: Vec<&Arc<PartitionSpec>> = metadata.partition_specs().iter().collect();
@@ -37,7 +37,7 @@ pub fn partition_union(metadata: &TableMetadata) -> Result<StructType> {
             Some((_, known)) if !compatible(known, field) => {
                 return Err(Error::Validation(format!("conflicting partition fields: [{field}] and [{known}]")));
             }
-            // A field that v1 dropped has lost its type; an older spec still has it.
+            // // A field dropped in a version 1 table has lost its type; an older spec still has it.
             Some((kept, known)) if known.transform.is_void() && !field.transform.is_void() => {
                 kept.ty = column.ty;
                 *known = field;
@@ -48,8 +48,8 @@ pub fn partition_union(metadata: &TableMetadata) -> Result<StructType> {
     Ok(StructType::new(found.into_values().map(|(column, _)| column).collect()))
 }
 
-/// Arrow fields of the tuples of several specs by id, as manifests store them; of two with one id the later wins, unless it is `void` (true): version 1 leaves that, of the
-/// source's type, where a field was removed.
+/// Arrow fields of the tuples of several specs by id, as stored in manifests. Of two with one id the later wins,
+/// unless it is `void` (true), which version 1 leaves in place of a removed field, with the type of the source.
 pub(super) fn stored_union(all: impl Iterator<Item = (FieldRef, bool)>) -> Fields {
     let mut found: Vec<FieldRef> = Vec::new();
     for (field, void) in all {
@@ -62,7 +62,7 @@ pub(super) fn stored_union(all: impl Iterator<Item = (FieldRef, bool)>) -> Field
     found.into()
 }
 
-/// Whether two fields of one id are the same one; names may differ, and one may have been dropped.
+/// Whether two fields with one id are the same field; names may differ, and one may have been dropped.
 fn compatible(one: &PartitionField, other: &PartitionField) -> bool {
     let void = one.transform.is_void() || other.transform.is_void();
     one.source_ids == other.source_ids && (void || one.transform == other.transform)

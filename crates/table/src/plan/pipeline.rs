@@ -1,7 +1,7 @@
-//! Work on manifests and their lists, some at a time: results come in their order, and no more of them wait than the bounds say.
+//! Processes manifests and manifest lists concurrently and returns the results in order, with bounded buffering.
 //!
-//! Files of this machine are read where they are decoded. What comes over the network is fetched apart, many files at a
-//! time, while the processors decode what has arrived.
+//! Local files are read where they are decoded. Remote files are fetched by separate threads, many at a time, while
+//! the processor pool decodes what has arrived.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,33 +11,33 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use crate::error::{Error, Result};
 use crate::{interrupt, runtime};
 
-/// Files that are fetched at a time.
+/// Maximum concurrent fetches.
 const FETCHES: usize = 32;
-/// Bytes of files on their way, at the most, unless one alone is larger.
+/// Maximum bytes of files in flight, unless a single one is larger.
 const AHEAD_BYTES: i64 = 64 << 20;
-/// Bytes of results that wait for their turn, from which on nothing more is begun.
+/// No new work starts once finished results that wait for their turn take this many bytes.
 const WAITING_BYTES: usize = 256 << 20;
 
-/// What is done to a file: fetch what it needs, then work it up.
+/// Work on a file: fetch its bytes, then process them.
 pub trait Work: Send + Sync + 'static {
-    /// What names the file.
+    /// Identifies the file.
     type Item: Send + Sync + 'static;
-    /// What is fetched.
+    /// The fetched data.
     type Fetched: Send + 'static;
-    /// What becomes of it.
+    /// The result.
     type Done: Send + 'static;
 
-    /// Bytes of the file, as far as they are known.
+    /// Bytes of the file, as far as known.
     fn bytes(item: &Self::Item) -> i64;
     /// Waits for the storage.
     fn fetch(&self, item: &Self::Item) -> Result<Self::Fetched>;
-    /// Needs a processor.
+    /// Uses a processor.
     fn run(&self, item: &Self::Item, fetched: Self::Fetched) -> Result<Self::Done>;
-    /// Bytes that the result takes.
+    /// Bytes of the result in memory.
     fn memory(done: &Self::Done) -> usize;
 }
 
-/// The results, in the order of the items; made while they are asked for, and a little ahead.
+/// The results in the order of the items, computed on demand and a little ahead.
 pub struct Ordered<W: Work> {
     work: Arc<W>,
     items: Arc<[W::Item]>,
@@ -58,7 +58,7 @@ impl<W: Work> std::fmt::Debug for Ordered<W> {
 }
 
 impl<W: Work> Ordered<W> {
-    /// Nothing is started before the first result is asked for.
+    /// Starts nothing until the first result is requested.
     pub fn new(work: Arc<W>, items: Vec<W::Item>, remote: bool) -> Self {
         let (sender, receiver) = channel();
         Self {
@@ -79,7 +79,8 @@ impl<W: Work> Ordered<W> {
         self.items.get(place).map_or(0, |item| W::bytes(item).max(0))
     }
 
-    /// One file needs no other thread, and a thread of the pool must not wait for the pool.
+    /// Whether to run on the calling thread: a single file needs no other, and a thread of the pool must not wait for
+    /// the pool.
     fn is_alone(&self) -> Result<bool> {
         Ok(self.items.len() == 1 || runtime::pool()?.current_thread_index().is_some())
     }
@@ -102,7 +103,7 @@ impl<W: Work> Ordered<W> {
     fn start(&self, place: usize) -> Result<()> {
         let (work, items, sender) = (self.work.clone(), self.items.clone(), self.sender.clone());
         let pool = runtime::pool()?;
-        // Nobody may be left to hear of it: then the result is not wanted.
+        // // If the receiver is gone, the result is not needed.
         if self.remote {
             return runtime::in_background(move || match guarded(|| work.fetch(found(&items, place)?)) {
                 Err(error) => drop(sender.send((place, Err(error)))),
@@ -153,7 +154,7 @@ impl<W: Work> Ordered<W> {
 impl<W: Work> Iterator for Ordered<W> {
     type Item = Result<W::Done>;
 
-    /// After an error there is nothing more.
+    /// Nothing follows an error.
     fn next(&mut self) -> Option<Self::Item> {
         if self.next >= self.items.len() {
             return None;
@@ -178,7 +179,7 @@ fn memory<W: Work>(done: &Result<W::Done>) -> usize {
     done.as_ref().map_or(0, W::memory)
 }
 
-/// A defect in a thread of the pool ends the plan, not the process.
+/// A panic in a thread of the pool fails the plan, not the process.
 fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(Error::Internal("a thread that read a manifest panicked".to_owned())))
@@ -191,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// Sleeps in `fetch`, counts how many do at a time, and fails or panics at one place.
+    /// Sleeps in `fetch`, counts concurrent calls, and fails or panics at one item.
     #[derive(Default)]
     struct Sleepy {
         now: AtomicUsize,

@@ -1,4 +1,4 @@
-//! A plan: the data files of a scan, manifest by manifest in columns, and the delete files that they name.
+//! A plan: the data files of a scan in columns, manifest by manifest, and their delete files.
 
 use std::sync::Arc;
 
@@ -18,37 +18,37 @@ use crate::error::{Error, Result};
 pub struct Plan {
     /// Data files, manifest by manifest.
     pub manifests: Vec<PlannedManifest>,
-    /// Delete files that may apply; data files name them by place.
+    /// Delete files that may apply; data files refer to them by index.
     pub deletes: Arc<Deletes>,
-    /// Partition fields of all specs that were looked at.
+    /// Partition fields of all specs in the plan.
     pub partition: Fields,
-    /// Metrics that the scan asked for; `manifests` may have more.
+    /// Metrics that the scan requested; `manifests` may have more.
     pub metrics: Metrics,
-    /// What was looked at and what was skipped.
+    /// Counts of scanned and skipped files.
     pub report: ScanReport,
     /// Whether the data files are changes of a changelog.
     pub is_changelog: bool,
 }
 
-/// The files of one manifest that a scan reads; all vectors have an item a file.
+/// The files of one manifest that a scan reads; all vectors have one item per file.
 #[derive(Debug, Clone)]
 pub struct PlannedManifest {
     /// The manifest's partition spec.
     pub spec: Arc<PartitionSpec>,
     /// The files.
     pub entries: Arc<Entries>,
-    /// For each file the place of its residual in `residuals`.
+    /// For each file the index of its residual in `residuals`.
     pub residual_places: Vec<u32>,
-    /// What is left to test of rows, by partition.
+    /// Filters still to be tested on rows, by partition.
     pub residuals: Vec<BoundExpr>,
-    /// Deletes of each file; none where no file has any.
+    /// Deletes of each file; `None` if no file has any.
     pub deletes: Option<DeleteLinks>,
-    /// Of a changelog: what became of each file.
+    /// In a changelog: the change of each file.
     pub changes: Option<FileChanges>,
 }
 
 impl PlannedManifest {
-    /// Bytes that it takes.
+    /// Bytes of memory.
     pub(super) fn memory(&self) -> usize {
         self.entries.memory()
             + size_of_val(self.residual_places.as_slice())
@@ -68,24 +68,24 @@ impl PlannedManifest {
         self.spec.spec_id
     }
 
-    /// Places, in the plan's list of deletes, of those that apply to a file.
+    /// The deletes of a file, as indices into the plan's list of deletes.
     pub fn deletes(&self, row: usize) -> Linked<'_> {
         self.deletes.as_ref().map(|links| links.of(row)).unwrap_or_default()
     }
 
-    /// How many deletes apply to the files, those that may delete rows of a changelog included.
+    /// Number of links to deletes, including those in `deleted_by` of a changelog.
     pub(super) fn links(&self) -> usize {
         let deleted_by = self.changes.as_ref().and_then(|changes| changes.deleted_by.as_ref());
         let both = self.deletes.iter().chain(deleted_by);
         both.map(DeleteLinks::len).fold(0, usize::saturating_add)
     }
 
-    /// Those deletes, file after file.
+    /// These links, file by file.
     pub(super) fn linked(&self) -> impl Iterator<Item = Linked<'_>> {
         (0..self.entries.len()).flat_map(|row| [self.deletes(row), self.deleted_by(row)])
     }
 
-    /// What is left to test of the rows of a file.
+    /// The part of the filter still to be tested on the rows of a file.
     pub fn residual(&self, row: usize) -> Result<&BoundExpr> {
         let place = self.residual_places.get(row).copied().unwrap_or(u32::MAX);
         let residual = self.residuals.get(place as usize);
@@ -94,7 +94,7 @@ impl PlannedManifest {
 }
 
 impl Plan {
-    /// How many data files there are.
+    /// Number of data files.
     pub fn len(&self) -> usize {
         self.manifests.iter().map(|manifest| manifest.entries.len()).sum()
     }
@@ -106,14 +106,14 @@ impl Plan {
 }
 
 impl PlannedManifest {
-    /// In a changelog: the change that a planned file is.
+    /// In a changelog: the change that a planned file represents.
     pub fn change(&self, row: usize) -> Result<Change> {
         let change = self.changes.as_ref().and_then(|changes| changes.changes.get(row)).copied();
         change.ok_or_else(|| Error::Internal("a file without its change".to_owned()))
     }
 
-    /// In a changelog: places, in the plan's list of deletes, of those of which one must have deleted a row that is read;
-    /// all rows are read where there is none.
+    /// In a changelog: indices into the plan's list of deletes. A row is read only if one of these has deleted it;
+    /// without any, all rows are read.
     pub fn deleted_by(&self, row: usize) -> Linked<'_> {
         let links = self.changes.as_ref().and_then(|changes| changes.deleted_by.as_ref());
         links.map(|links| links.of(row)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Dropping what cannot match: manifests by summaries, files by partition, then by metrics.
+//! Prunes what cannot match: manifests by summaries, files by partition, then by metrics.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -44,21 +44,21 @@ pub struct Pruner {
     storage: Storage,
     metadata: Arc<TableMetadata>,
     limits: Limits,
-    /// The cache, and the number of this plan there.
+    /// The cache, and the number of this plan in it.
     cache: Option<(&'static ManifestCache, u64)>,
     filter: BoundExpr,
     metrics: InclusiveMetrics,
     filtered: BTreeSet<i32>,
-    /// Where the filter tests metadata columns: the partition fields that fields of `_partition` are.
+    /// The partition field of each field of `_partition`, if the filter tests metadata columns.
     partition_fields: Option<PartitionFieldIds>,
     specs: HashMap<i32, Prepared>,
-    /// Whether only files that snapshots added are asked for.
+    /// Whether only files added by snapshots are planned.
     is_incremental: bool,
-    /// Whether deletes count that delete no matching row.
+    /// Whether to keep deletes that delete no matching row.
     all_deletes: bool,
 }
 
-/// The filter as one partition spec sees it.
+/// The filter projected to one partition spec.
 #[derive(Debug)]
 struct Prepared {
     spec: Arc<PartitionSpec>,
@@ -68,23 +68,24 @@ struct Prepared {
     residuals: Residuals,
 }
 
-/// What was fetched of a manifest.
+/// The fetched data of a manifest.
 #[derive(Debug)]
 pub enum Fetched {
-    /// Entries that the cache had, with all metrics that are needed.
+    /// Cached entries with all required metrics.
     Cached(Arc<Entries>),
-    /// The bytes; with the metrics to decode and where the cache keeps them.
+    /// The bytes, with the metrics to decode and the cache to keep them in.
     Bytes(Bytes, Box<Decoding>),
 }
 
-/// How a manifest is decoded.
+/// How to decode a manifest.
 #[derive(Debug)]
 pub struct Decoding {
     metrics: Metrics,
     key: Option<Key>,
-    /// Metrics of all entries, not only of those in partitions that may match: an earlier plan had other partitions.
+    /// Decode metrics of all entries, not only of partitions that may match, because an earlier plan needed other
+    /// partitions.
     whole: bool,
-    /// Whether deleted entries are of no interest.
+    /// Whether to leave out deleted entries.
     live_only: bool,
 }
 
@@ -93,9 +94,9 @@ pub struct Decoding {
 pub struct DataItem {
     /// The manifest.
     pub manifest: ManifestFile,
-    /// Whether deleted entries are of no interest. The cache has none.
+    /// Whether to leave out deleted entries. The cache stores none.
     pub live_only: bool,
-    /// Of a changelog: the snapshot whose changes are looked for.
+    /// In a changelog: the snapshot whose changes are planned.
     pub step: Option<Arc<Step>>,
 }
 
@@ -110,14 +111,14 @@ impl From<ManifestFile> for DataItem {
 pub struct DeleteItem {
     /// The manifest.
     pub manifest: ManifestFile,
-    /// Whether deleted entries are of no interest.
+    /// Whether to leave out deleted entries.
     pub live_only: bool,
 }
 
 impl Pruner {
     /// Prepares a filter for every spec of the table.
     pub fn new(scan: &Scan, filter: BoundExpr, partition_fields: PartitionFieldIds) -> Result<Self> {
-        // Rows inherit what a file lacks of metadata columns: its metrics do not tell of them.
+        // // Metrics of a file say nothing about inherited metadata columns.
         let of_table = without_metadata_columns(&filter);
         let prepare = |spec: &Arc<PartitionSpec>| {
             let projection = project_inclusive(&of_table, spec);
@@ -151,7 +152,7 @@ impl Pruner {
         })
     }
 
-    /// The manifests of a snapshot, and whether the cache had them.
+    /// The manifests of the scan's snapshot, and whether they were cached.
     pub fn list(&self, scan: &Scan) -> Result<(Arc<Vec<ManifestFile>>, bool)> {
         match &scan.snapshot {
             Some(snapshot) => self.list_of(snapshot),
@@ -159,7 +160,7 @@ impl Pruner {
         }
     }
 
-    /// The manifests of one snapshot, and whether the cache had them.
+    /// The manifests of one snapshot, and whether they were cached.
     pub fn list_of(&self, snapshot: &Snapshot) -> Result<(Arc<Vec<ManifestFile>>, bool)> {
         let key = match (&snapshot.manifests, &self.cache) {
             (icefield_format::metadata::SnapshotManifests::List(path), Some(_)) => Key::of_list(&self.storage, path)?,
@@ -195,10 +196,11 @@ impl Pruner {
         Ok(kept)
     }
 
-    /// Whether a manifest may have matching files, as far as its summaries tell.
+    /// Whether a manifest may have matching files, by its summaries.
     pub fn might_match(&self, manifest: &ManifestFile) -> Result<bool> {
         let prepared = self.prepared(manifest)?;
-        // Equality deletes of an unpartitioned spec are for files of all partitions: the filter may ask for a partition.
+        // // Equality deletes with an unpartitioned spec apply to all partitions, so a filter on partitions must not
+        // prune them.
         let is_for_all = manifest.content == ManifestContent::Deletes && prepared.spec.is_unpartitioned();
         if is_for_all && prepared.projection == Expression::True {
             return Ok(true);
@@ -208,7 +210,7 @@ impl Pruner {
         Ok(prepared.summaries.might_match(summaries.as_deref()))
     }
 
-    /// Partition fields of all specs that these manifests were written with, by id; of two with one id the later wins.
+    /// Partition fields of all specs of these manifests, by id; of two with one id the later wins.
     pub fn partition_fields<'m>(&self, manifests: impl Iterator<Item = &'m ManifestFile>) -> Fields {
         let ids: BTreeSet<i32> = manifests.map(|manifest| manifest.partition_spec_id).collect();
         let specs = ids.iter().filter_map(|id| self.specs.get(id));
@@ -255,7 +257,7 @@ impl Pruner {
         Ok(Fetched::Bytes(bytes, Box::new(decoding)))
     }
 
-    /// The live entries that may match, without those that the filter excludes; `all`: no matter what metrics say.
+    /// The live entries that the filter may match; with `all`, whatever the metrics say.
     fn entries(&self, manifest: &ManifestFile, fetched: Fetched, all: bool) -> Result<(Arc<Entries>, FileCounts)> {
         let prepared = self.prepared(manifest)?;
         let mut counts = FileCounts::default();
@@ -301,7 +303,7 @@ impl Pruner {
         }
     }
 
-    /// Drops entries by partition, then by metrics.
+    /// Prunes entries by partition, then by metrics.
     fn matching(&self, prepared: &Prepared, entries: Arc<Entries>, all: bool) -> Result<Arc<Entries>> {
         let entries = match partition_mask(prepared, &entries)? {
             Some(mask) => Arc::new(entries.filter(&BooleanArray::new(mask, None))?),
@@ -309,7 +311,7 @@ impl Pruner {
         };
         match &self.filter {
             Expression::True => Ok(entries),
-            // A filter that matches nothing has no fields left to ask for.
+            // // A filter that matches nothing has no fields left to test.
             Expression::False => Ok(Arc::new(entries.filter(&BooleanArray::from(vec![false; entries.len()]))?)),
             _ if all || self.filtered.is_empty() || entries.is_empty() => Ok(entries),
             _ => {
@@ -324,7 +326,7 @@ impl Pruner {
 }
 
 impl Pruner {
-    /// Drops entries by the metadata columns that all rows of a file have the same value of.
+    /// Prunes entries by metadata columns that have one value per file.
     fn by_metadata_columns(&self, prepared: &Prepared, entries: Arc<Entries>) -> Result<Arc<Entries>> {
         let Some(ids) = &self.partition_fields else { return Ok(entries) };
         let may_match = |row: usize| {
@@ -334,7 +336,7 @@ impl Pruner {
                 tuple: &entries.partition_of(row)?,
                 has_deletes: true,
                 has_row_ids: true,
-                // Of a changelog the parts of files know it.
+                // // In a changelog, the parts of files apply the change columns.
                 change: None,
             };
             Ok(facts.fold(&self.filter, ids) != Expression::False)
@@ -347,7 +349,7 @@ impl Pruner {
     }
 }
 
-/// The entries in partitions that may match; none: all of them.
+/// The entries in partitions that may match; `None` if all.
 fn partition_mask(prepared: &Prepared, entries: &Entries) -> Result<Option<BooleanBuffer>> {
     if prepared.projection == Expression::True || entries.is_empty() {
         return Ok(None);
@@ -360,8 +362,8 @@ fn partition_mask(prepared: &Prepared, entries: &Entries) -> Result<Option<Boole
     Ok((mask.count_set_bits() < mask.len()).then_some(mask))
 }
 
-/// The entries of the cache, if they have the partition values in the types of this scan, and the metrics that it needs
-/// of the partitions that may match.
+/// Cached entries, if their partition values have this scan's types and they have the metrics of all partitions that
+/// may match.
 fn sufficient(prepared: &Prepared, found: Cached, metrics: &Metrics) -> Option<Arc<Entries>> {
     let Cached::Manifest(Decoded { entries, metrics: known }) = found else { return None };
     if entries.partition_type != prepared.partition_type || !known.covers(metrics) {
@@ -379,7 +381,7 @@ fn sufficient(prepared: &Prepared, found: Cached, metrics: &Metrics) -> Option<A
     Some(entries)
 }
 
-/// Planning of data files.
+/// Plans data files.
 #[derive(Debug)]
 pub struct DataWork {
     /// The filter.
@@ -388,7 +390,7 @@ pub struct DataWork {
     pub index: Arc<DeleteIndex>,
     /// Metrics that the plan needs and keeps.
     pub metrics: Metrics,
-    /// Of a scan of appends: the snapshots whose files are asked for.
+    /// In an append scan: the snapshots whose files are planned.
     pub changes: Option<Arc<Changes>>,
 }
 
@@ -405,8 +407,8 @@ impl Work for DataWork {
         self.pruner.fetch(&item.manifest, item.live_only, &self.metrics)
     }
 
-    /// The live data files of a manifest that may match, or those whose rows a snapshot changed, with their residuals and
-    /// deletes.
+    /// The live data files of a manifest that may match, or in a changelog those with changed rows, with residuals
+    /// and deletes.
     fn run(&self, item: &DataItem, fetched: Fetched) -> Result<(PlannedManifest, FileCounts)> {
         let manifest = &item.manifest;
         let prepared = self.pruner.prepared(manifest)?;
@@ -442,7 +444,7 @@ impl Work for DataWork {
     }
 }
 
-/// Files with rows have bytes: a task would have nothing to read of such a file, and its rows would be lost.
+/// Refuses a file with rows and no bytes: no task would read any of it, and its rows would be lost.
 fn check_sizes(entries: &Entries) -> Result<(), String> {
     let sizes = entries.file_size_in_bytes.values();
     let wrong = |row: &usize| {
@@ -457,7 +459,7 @@ fn check_sizes(entries: &Entries) -> Result<(), String> {
     }
 }
 
-/// Reading of delete files.
+/// Reads delete files.
 #[derive(Debug)]
 pub struct DeleteWork(pub Arc<Pruner>);
 
@@ -471,7 +473,7 @@ impl Work for DeleteWork {
     }
 
     fn fetch(&self, item: &DeleteItem) -> Result<Fetched> {
-        // Bounds tell which data files are meant; which fields have them only the entries say.
+        // // Bounds show which data files are meant; only the entries say which fields have bounds.
         let metrics = Metrics { column_sizes: FieldIds::None, nan_value_counts: FieldIds::None, ..Metrics::all() };
         self.0.fetch(&item.manifest, item.live_only, &metrics)
     }
@@ -489,7 +491,7 @@ impl Work for DeleteWork {
     }
 }
 
-/// For each entry the place of its residual, and the residuals that an entry has.
+/// For each entry the index of its residual, and the distinct residuals.
 fn residuals(prepared: &Prepared, entries: &Entries) -> Result<(Vec<u32>, Vec<BoundExpr>)> {
     let (of_tuple, all) = prepared.residuals.of_partitions(entries.tuples.as_ref())?;
     if all.len() <= 1 {
@@ -520,8 +522,8 @@ pub(crate) fn summary(field: &icefield_format::manifest::FieldSummary) -> FieldS
     }
 }
 
-/// The partition type of a spec: sources are looked up in the scan's schema, and those that were dropped since in the
-/// schemas of old, newest first.
+/// The partition type of a spec: sources are looked up in the scan's schema, and dropped ones in older schemas,
+/// newest first.
 fn partition_type(scan: &Scan, spec: &PartitionSpec) -> StructType {
     let mut found = spec.tuple_type(&scan.schema);
     let older = scan.metadata.schemas().iter().rev();
@@ -539,7 +541,7 @@ fn partition_type(scan: &Scan, spec: &PartitionSpec) -> StructType {
     found
 }
 
-/// Bytes of each manifest; those of one that is named again do not count again.
+/// Bytes of each manifest; a repeated one counts once.
 pub(super) fn stored<'m>(manifests: impl Iterator<Item = &'m ManifestFile>) -> Vec<usize> {
     let mut known = HashSet::new();
     let length = |manifest: &ManifestFile| usize::try_from(manifest.manifest_length).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a plan looked at and what it could skip, as Java's scan metrics report counts it.
+//! Counts of what a plan read and skipped, as in Java's scan metrics report.
 
 use std::fmt;
 
@@ -14,21 +14,21 @@ pub struct ScanReport {
     pub total_delete_manifests: usize,
     /// Data manifests that were read.
     pub scanned_data_manifests: usize,
-    /// Data manifests that were not.
+    /// Data manifests that were skipped.
     pub skipped_data_manifests: usize,
     /// Delete manifests that were read.
     pub scanned_delete_manifests: usize,
-    /// Delete manifests that were not.
+    /// Delete manifests that were skipped.
     pub skipped_delete_manifests: usize,
     /// Data files of the plan.
     pub result_data_files: usize,
-    /// Data files of the manifests that were read which the plan leaves out.
+    /// Pruned data files of the scanned manifests.
     pub skipped_data_files: usize,
-    /// Deletes of the data files of the plan, one for each data file that a delete file applies to.
+    /// Links of data files in the plan to delete files: a delete file counts once for each data file it applies to.
     pub result_delete_files: usize,
     /// Delete files that may apply to data files of the plan.
     pub indexed_delete_files: usize,
-    /// Delete files of the manifests that were read which cannot.
+    /// Delete files of the scanned manifests that cannot apply.
     pub skipped_delete_files: usize,
     /// Equality delete files among those indexed.
     pub equality_delete_files: usize,
@@ -38,7 +38,7 @@ pub struct ScanReport {
     pub deletion_vectors: usize,
     /// Bytes of the data files of the plan.
     pub total_file_size_in_bytes: i64,
-    /// Manifests, among those scanned, that the cache had, and so were neither read nor decoded.
+    /// Scanned manifests that came from the cache, without being read or decoded.
     pub cached_manifests: usize,
     /// Bytes of manifests that were read.
     pub manifest_bytes_read: u64,
@@ -49,15 +49,15 @@ pub struct ScanReport {
 pub struct FileCounts {
     /// Files kept.
     pub kept: usize,
-    /// Live files left out.
+    /// Live files pruned.
     pub skipped: usize,
     /// Deletes of the data files kept.
     pub links: usize,
     /// Bytes of the data files kept.
     pub size: i64,
-    /// 1 if the cache had it.
+    /// 1 if it came from the cache.
     pub cached: usize,
-    /// Bytes that were read of it.
+    /// Bytes read of it.
     pub bytes_read: u64,
 }
 
@@ -106,7 +106,7 @@ impl ScanReport {
 }
 
 impl ScanReport {
-    /// Every count by its name.
+    /// All counts by name.
     pub fn counts(&self) -> [(&'static str, i64); 17] {
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         [
@@ -131,7 +131,7 @@ impl ScanReport {
     }
 }
 
-/// The report as a person reads it.
+/// The report for people.
 impl fmt::Display for ScanReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scanned, total) = (self.scanned_data_manifests, self.total_data_manifests);

@@ -1,4 +1,4 @@
-//! Whether a filter on a text column could skip some of the files of a plan.
+//! Whether a filter on a string column could skip some files of a plan.
 
 use arrow_array::{Array, BinaryArray};
 
@@ -6,10 +6,10 @@ use super::Plan;
 use super::field_metrics::FieldBounds;
 
 impl Plan {
-    /// Whether the bounds of a text column are disjoint in two of the files, or missing in one.
+    /// Whether two files have disjoint bounds of a string column, or one lacks them.
     ///
-    /// Otherwise the ranges of all files overlap, as they do where rows are not sorted by this column: nearly every value
-    /// lies within nearly every range, and no filter skips much. The bounds of `field_id` must be among the plan's metrics.
+    /// Otherwise the ranges of all files overlap, as in tables not sorted by this column: nearly every value is
+    /// within nearly every range, and filters skip little. The bounds of `field_id` must be among the plan's metrics.
     pub fn skippable_by(&self, field_id: i32) -> bool {
         let mut ranges: Option<(Vec<u8>, Vec<u8>)> = None;
         for manifest in &self.manifests {

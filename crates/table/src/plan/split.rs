@@ -1,4 +1,5 @@
-//! Files to tasks: large files are cut at their split offsets, small pieces are packed together, as Java's `planTasks` does.
+//! Turns files into tasks: large files are cut at their split offsets and small pieces packed together, as in Java's
+//! `planTasks`.
 
 use std::collections::HashSet;
 
@@ -14,19 +15,19 @@ use super::links::Sums;
 use super::{Plan, PlannedManifest};
 use crate::error::{Error, Result};
 
-/// Bytes below which no task is made smaller so that there are more of them.
+/// Tasks are not made smaller than this to get more of them.
 const LEAST_ADAPTED: i64 = 16 << 20;
 
 /// How files are cut and packed (`read.split.*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SplitOptions {
-    /// Weight that a task should have, in bytes.
+    /// Target weight of a task, in bytes.
     pub split_size: i64,
-    /// Tasks that are open for more pieces at a time.
+    /// Number of tasks that are open for more pieces.
     pub lookback: usize,
-    /// Least weight of a piece, in bytes: what opening a file costs.
+    /// Minimum weight of a piece, in bytes: the cost of opening a file.
     pub open_file_cost: i64,
-    /// Tasks that run at the same time: where there would be fewer, they are made smaller, down to 16 MiB.
+    /// Number of tasks that run concurrently: if there would be fewer, tasks are made smaller, down to 16 MiB.
     pub parallelism: Option<usize>,
 }
 
@@ -57,8 +58,8 @@ impl SplitOptions {
         })
     }
 
-    /// The weight of a task for files of these weights, as `adjustSplitSize` of Java's connector for Spark has it; there a file
-    /// weighs its bytes alone, so that tasks of many small files become smaller than what opening them is taken to cost.
+    /// The task weight for files of these weights, like `adjustSplitSize` in Java's Spark connector. There a file
+    /// weighs only its bytes, which makes tasks of many small files smaller than the cost of opening them.
     fn adapted_size(&self, files: impl Iterator<Item = i64>) -> i64 {
         let Some(parallelism) = self.parallelism.and_then(|tasks| i64::try_from(tasks).ok()) else {
             return self.split_size;
@@ -72,16 +73,16 @@ impl SplitOptions {
     }
 }
 
-/// What a caller asks of a split; the rest is as the properties of the table say.
+/// A caller's split options; unset ones come from the table's properties.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SplitOverrides {
-    /// Weight that a task should have, in bytes.
+    /// Target weight of a task, in bytes.
     pub split_size: Option<i64>,
-    /// Tasks that are open for more pieces at a time.
+    /// Number of tasks that are open for more pieces.
     pub lookback: Option<usize>,
-    /// Least weight of a piece, in bytes.
+    /// Minimum weight of a piece, in bytes.
     pub open_file_cost: Option<i64>,
-    /// Tasks that run at the same time; they count where no size is asked for and `read.split.adaptive-size.enabled`.
+    /// Number of concurrent tasks; used if no size is given and `read.split.adaptive-size.enabled` is true.
     pub parallelism: Option<usize>,
 }
 
@@ -102,12 +103,12 @@ impl SplitOverrides {
     }
 }
 
-/// A part of a data file: what begins within these bytes.
+/// A part of a data file: row groups, stripes or blocks that begin within these bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// Place of the manifest in the plan.
+    /// Index of the manifest in the plan.
     pub manifest: usize,
-    /// Place of the file in the manifest.
+    /// Index of the file in the manifest.
     pub row: usize,
     /// First byte.
     pub start: i64,
@@ -121,7 +122,7 @@ impl Plan {
         self.tasks_among(options, None)
     }
 
-    /// Cuts and packs all files of the plan, or those at some places, counted over the manifests.
+    /// Cuts and packs all files of the plan, or those at some indices, counted over the manifests.
     pub fn tasks_among(&self, options: &SplitOptions, places: Option<&HashSet<usize>>) -> Result<Vec<Vec<Piece>>> {
         if options.parallelism == Some(0) {
             return Err(Error::invalid(
@@ -168,7 +169,7 @@ impl Plan {
     }
 }
 
-/// Bytes of the deletes of a file, and the least weight of a piece of it.
+/// Bytes of a file's deletes, and the minimum weight of one of its pieces.
 fn weight_of_deletes<F: Fn(u32) -> Result<i64>>(
     sizes: &mut Sums<F>,
     manifest: &PlannedManifest,
@@ -181,7 +182,7 @@ fn weight_of_deletes<F: Fn(u32) -> Result<i64>>(
     (bytes, options.open_file_cost.saturating_mul(i64::try_from(opened).unwrap_or(i64::MAX)))
 }
 
-/// Calls something with the sizes of a file.
+/// Calls `run` with the sizes of a file.
 pub(super) fn with_sizes<T>(entries: &Entries, row: usize, run: impl FnOnce(Sizes<'_>) -> T) -> T {
     let size = entries.file_size_in_bytes.value(row);
     if !entries.split_offsets.is_valid(row) {
@@ -199,7 +200,7 @@ fn too_many(entries: &Entries, row: usize, split_size: i64) -> Error {
     ))
 }
 
-/// Neighbouring pieces of one file become one.
+/// Merges adjacent pieces of one file.
 fn merged(pieces: Vec<Piece>) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::with_capacity(pieces.len());
     for piece in pieces {

@@ -1,5 +1,5 @@
-//! One snapshot of a changelog: what its manifests tell of changed rows, given the deletes before and after it; see
-//! [`changelog`](super::changelog).
+//! One snapshot of a changelog: the changed rows that its manifests describe, given the deletes before and after it;
+//! see [`changelog`](super::changelog).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::error::{Error, Result};
 pub struct Step {
     pub(super) ordinal: i32,
     pub(super) snapshot_id: i64,
-    /// Nothing where no delete file can apply to a file that the snapshot added or removed.
+    /// `None` if no delete file can apply to a file that the snapshot added or removed.
     pub(super) before: Option<Arc<StateDeletes>>,
     pub(super) after: Option<Arc<StateDeletes>>,
-    /// Whether rows of data files that it kept may have changed.
+    /// Whether rows of kept data files may have changed.
     pub(super) keeps_changed: bool,
 }
 
@@ -29,11 +29,11 @@ pub struct Step {
 #[derive(Debug)]
 pub(super) struct StateDeletes {
     pub(super) index: DeleteIndex,
-    /// For each file of the index its place in the plan.
+    /// For each file of the index, its index in the plan.
     pub(super) places: Vec<u32>,
 }
 
-/// A file of which rows changed.
+/// A file with changed rows.
 struct Changed {
     row: u32,
     change_type: ChangeType,
@@ -47,13 +47,13 @@ impl Step {
         manifest.added_snapshot_id == self.snapshot_id
     }
 
-    /// Whether a data manifest may tell of a change.
+    /// Whether a data manifest may contain a change.
     pub(super) fn may_have(&self, manifest: &ManifestFile) -> bool {
         let own = self.wrote(manifest) && (manifest.has_added_files() || manifest.has_deleted_files());
         own || (self.keeps_changed && manifest.has_live_files())
     }
 
-    /// The changes of a data manifest: its files of which rows changed, once for each type of change, and their deletes.
+    /// The changes of a data manifest: its files with changed rows, once per change type, and their deletes.
     pub fn files(
         &self,
         spec: &PartitionSpec,
@@ -114,7 +114,7 @@ impl Step {
     }
 }
 
-/// The deletes of some files of a manifest in a state, by their places in the plan.
+/// The deletes of some files of a manifest in a state, as indices into the plan.
 fn links(
     state: Option<&Arc<StateDeletes>>,
     spec: &PartitionSpec,

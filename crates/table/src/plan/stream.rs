@@ -1,4 +1,4 @@
-//! A plan in the making: data files, manifest by manifest.
+//! Streams a plan: data files, manifest by manifest.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use super::window::Window;
 use super::{Plan, PlannedManifest, Scan, ScanReport, changelog, incremental, twice};
 use crate::error::Result;
 
-/// The data files of a scan as they are found; manifests of which no file is left do not appear.
+/// The data files of a scan as they are found; manifests without remaining files are left out.
 #[derive(Debug)]
 pub struct PlanStream {
     found: Ordered<DataWork>,
     index: Arc<DeleteIndex>,
-    /// Of a changelog: the delete files of all of its states.
+    /// In a changelog: the delete files of all states.
     changed: Option<Arc<Deletes>>,
     partition: Fields,
     metrics: Metrics,
     report: ScanReport,
-    /// Bytes of the manifests that are still to come.
+    /// Bytes of the remaining manifests.
     stored: std::vec::IntoIter<usize>,
     window: Option<Window>,
     held: Held,
-    /// The row ids that the table has given end here, where it gives any.
+    /// Upper bound of the row ids that the table has assigned, if it assigns any.
     next_row_id: Option<i64>,
 }
 
@@ -41,7 +41,7 @@ impl Scan {
         self.plan_stream()?.into_plan()
     }
 
-    /// Plans the scan: the delete files now, the data files as they are asked for.
+    /// Plans the scan: delete files now, data files on demand.
     pub fn plan_stream(&self) -> Result<PlanStream> {
         PlanStream::new(self)
     }
@@ -79,17 +79,17 @@ impl PlanStream {
         Ok(Planned { data, index, equality_ids, changed: None }.stream(scan, pruner, report, held))
     }
 
-    /// What was looked at so far.
+    /// Counts so far.
     pub fn report(&self) -> &ScanReport {
         &self.report
     }
 
-    /// Delete files that may apply; data files name them by place.
+    /// Delete files that may apply; data files refer to them by index.
     pub fn deletes(&self) -> &Deletes {
         self.changed.as_deref().unwrap_or_else(|| self.index.files())
     }
 
-    /// How many delete files may apply to more than one data file.
+    /// Number of delete files that may apply to more than one data file.
     pub(super) fn shared_deletes(&self) -> usize {
         self.changed.as_ref().map_or_else(|| self.index.shared_len(), |changed| changed.len())
     }
@@ -99,7 +99,7 @@ impl PlanStream {
         self.changed.is_some()
     }
 
-    /// Partition fields of all specs that were looked at.
+    /// Partition fields of all specs seen so far.
     pub(super) fn partition(&self) -> &Fields {
         &self.partition
     }
@@ -116,12 +116,12 @@ impl PlanStream {
             manifests.push(manifest);
         }
         let is_changelog = self.is_changelog();
-        // A changelog has the files of several snapshots, and one that was added and removed twice.
+        // // A changelog has files of several snapshots, and a file that was added and removed occurs twice.
         if !is_changelog {
             twice::check_entries(&manifests)?;
             self.next_row_id.map_or(Ok(()), |next| twice::check_row_ids(&manifests, next))?;
         }
-        // Nobody else has the index once the last manifest is done.
+        // // The index is not needed after the last manifest.
         drop(self.found);
         let deletes = match (self.changed, Arc::try_unwrap(self.index)) {
             (Some(changed), _) => changed,
@@ -133,7 +133,7 @@ impl PlanStream {
     }
 }
 
-/// What is planned: data manifests, and the deletes that apply to them.
+/// Data manifests, and the deletes that apply to them.
 struct Planned {
     data: Vec<DataItem>,
     index: Arc<DeleteIndex>,
@@ -144,7 +144,7 @@ struct Planned {
 impl Planned {
     fn stream(self, scan: &Scan, pruner: Arc<Pruner>, report: ScanReport, held: Held) -> PlanStream {
         let Self { data, index, equality_ids, changed } = self;
-        // Filtered fields and fields of equality deletes, beside what the caller asked for.
+        // // Filtered fields and fields of equality deletes, in addition to what the caller requested.
         let ids: BTreeSet<i32> = pruner.filtered_ids().iter().copied().chain(equality_ids).collect();
         let metrics = if ids.is_empty() { scan.metrics.clone() } else { scan.metrics.union(&needed(scan, ids)) };
         let partition = pruner.partition_fields(data.iter().map(|item| &item.manifest));
@@ -195,7 +195,7 @@ impl Iterator for PlanStream {
     }
 }
 
-/// Counts and bounds of these fields; NaN is counted of floats alone.
+/// Counts and bounds of these fields; NaN counts only for floats.
 fn needed(scan: &Scan, ids: BTreeSet<i32>) -> Metrics {
     let is_float = |id: &i32| {
         let ty = scan.schema.find_field(*id).and_then(|field| field.ty.as_primitive());
@@ -214,7 +214,7 @@ fn index(
     held: &mut Held,
 ) -> Result<DeleteIndex> {
     let mut index = DeleteIndex::new(scan.schema.clone(), &scan.limits);
-    // Manifests of one table lie in one storage: the first speaks for all.
+    // // Manifests of one table are in one storage, so the first one decides.
     let remote = manifests.first().is_some_and(|manifest| scan.storage.is_remote(&manifest.manifest_path));
     let stored = stored(manifests.iter());
     let manifests = manifests.into_iter().map(|manifest| DeleteItem { manifest, live_only: true }).collect();

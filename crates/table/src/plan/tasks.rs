@@ -1,4 +1,4 @@
-//! A plan becomes what the readers take: tasks of parts of files.
+//! Turns a plan into tasks for readers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::error::Result;
 /// Parts of files that one worker reads.
 #[derive(Debug, Clone)]
 pub struct ReadTask {
-    /// What is wanted, the same for all tasks of a scan.
+    /// The request, shared by all tasks of a scan.
     pub wanted: Arc<Wanted>,
     /// The parts, in order.
     pub parts: Vec<FilePart>,
@@ -24,7 +24,8 @@ impl Scan {
         self.tasks_of(plan, wanted, options, None)
     }
 
-    /// The tasks of a plan of this scan, of all files or of those at some places, counted over the plan's manifests.
+    /// The tasks of a plan of this scan: of all files, or of those at some indices, counted over the plan's
+    /// manifests.
     pub fn tasks_of(
         &self,
         plan: &Plan,
@@ -33,7 +34,7 @@ impl Scan {
         places: Option<&HashSet<usize>>,
     ) -> Result<Vec<ReadTask>> {
         let tasks = plan.tasks_among(options, places)?;
-        // One for all tasks: to many of them the same delete files apply.
+        // // Shared by all tasks, because the same delete files apply to many of them.
         let mut parts = Parts::new(self, plan, tasks.iter().flatten())?;
         let task = |pieces: &Vec<Piece>| {
             let parts = pieces.iter().map(|piece| parts.part(piece)).collect::<Result<_>>()?;
@@ -53,7 +54,7 @@ impl Plan {
         files.collect()
     }
 
-    /// For each manifest the place of its first file among all files of the plan.
+    /// For each manifest the index of its first file among all files of the plan.
     pub fn first_places(&self) -> Vec<usize> {
         let lengths = self.manifests.iter().map(|manifest| manifest.entries.len());
         lengths.scan(0, |next: &mut usize, length| Some(std::mem::replace(next, next.saturating_add(length)))).collect()

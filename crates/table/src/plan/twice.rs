@@ -1,8 +1,9 @@
-//! Files that a snapshot has twice, though nobody added them twice: their rows would be read twice, or have the ids of other rows.
+//! Refuses files that are in a snapshot twice by mistake: their rows would be read twice, or have the ids of other
+//! rows.
 //!
-//! Who adds one file in two commits has its rows twice, here as in the Java library. Then the entries differ in snapshot and
-//! sequence number; two that do not are one entry that was copied. All entries are hashed and sorted, which for a million takes
-//! some hundredths of a second, and only those whose hashes are the same are looked at.
+//! A file added in two commits has its rows twice, here as in the Java library, but then the entries differ in
+//! snapshot and sequence number. Two equal entries are copies of one. All entries are hashed and sorted, which takes
+//! some hundredths of a second for a million, and only entries with equal hashes are compared.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
@@ -13,7 +14,7 @@ use hashbrown::DefaultHashBuilder;
 use super::PlannedManifest;
 use crate::error::{Error, Result};
 
-/// What tells an entry from others.
+/// The identity of an entry.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Entry<'a> {
     path: &'a str,
@@ -66,7 +67,7 @@ pub(super) fn check_entries(manifests: &[PlannedManifest]) -> Result<()> {
 pub(super) fn check_row_ids(manifests: &[PlannedManifest], next_row_id: i64) -> Result<()> {
     let ids = |manifest: &PlannedManifest, row: usize| {
         let first = &manifest.entries.first_row_id;
-        // Rows that nobody has counted have ids that nobody can compare.
+        // // Without a row count, the range of row ids is unknown.
         let rows = manifest.entries.record_count.value(row).max(0);
         first.is_valid(row).then(|| (first.value(row), first.value(row).saturating_add(rows)))
     };

@@ -1,7 +1,8 @@
-//! Columns of a scan that are values inside of variants: `v:a.b[0]::long`, typed, and null where a variant lacks the value or has one of another
-//! type.
+//! Scan columns that are values inside variants: `v:a.b[0]::long`, typed, and null if a variant lacks the value or
+//! has another type.
 //!
-//! Such a column is named by its path as filters are written; its id is none that a column of the table has, had or can get while the scan lives.
+//! Such a column is named after its path in filter syntax; its id is one that no table column has, had, or can get
+//! during the scan.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -14,17 +15,17 @@ use icefield_format::types::{Field, Schema, Type};
 use super::Scan;
 use crate::error::{Error, Result};
 
-/// Values inside of variants, by the ids that they have as columns.
+/// Values inside variants, by their column ids.
 pub type VariantPaths = BTreeMap<i32, VariantPath>;
 
-/// A value inside of the variants of a column.
+/// A value inside the variants of a column.
 #[derive(Debug, Clone)]
 pub struct VariantPath {
-    /// The id of the column of variants.
+    /// The id of the variant column.
     pub column: i32,
-    /// The top-level column that has them, of nothing else.
+    /// The top-level column that contains the variant, pruned to it.
     pub root: Field,
-    /// The path, and the type that values have.
+    /// The path, and the type of the values.
     pub extract: Extract,
 }
 
@@ -32,7 +33,7 @@ impl VariantPath {
     /// The path in a column of a schema.
     ///
     /// # Errors
-    /// A column that is not there, or that cannot be read without what is around it.
+    /// A missing column, or one that cannot be read apart from its parents.
     pub fn new(schema: &Schema, column: i32, extract: Extract) -> Result<Self> {
         let name = || schema.column_name(column).unwrap_or_default().to_owned();
         if schema.accessor(column).is_none() {
@@ -46,14 +47,14 @@ impl VariantPath {
     }
 }
 
-/// The columns that a filter tests, where values inside of variants are columns of their own.
+/// The columns that a filter tests, with values inside variants as columns of their own.
 #[derive(Debug)]
 pub struct Tested {
-    /// The filter, of these columns.
+    /// The filter on these columns.
     pub filter: BoundExpr,
-    /// The columns of the table, and behind them those of paths.
+    /// The table columns, followed by those of paths.
     pub columns: Schema,
-    /// The paths, by ids that no column of the table has.
+    /// The paths, by ids that no table column has.
     pub paths: VariantPaths,
 }
 
@@ -91,7 +92,7 @@ impl Tested {
     }
 }
 
-/// The term that is a column of values inside of variants.
+/// A term for the column of a value inside variants.
 fn column(id: i32, name: &str, extract: &Extract) -> BoundTerm {
     let ty = Type::Primitive(extract.ty().clone());
     let step = PathStep { position: 0, id, name: name.to_owned() };
@@ -101,7 +102,8 @@ fn column(id: i32, name: &str, extract: &Extract) -> BoundTerm {
 }
 
 impl Scan {
-    /// The columns with those that are named by a path in a variant, such as `v:a::long`; the names as they are there; and the paths.
+    /// The table columns and the columns named by variant paths, such as `v:a::long`; the names as spelled in the
+    /// schema; and the paths.
     pub(super) fn with_variant_paths(
         &self,
         columns: &Schema,

@@ -1,4 +1,4 @@
-//! What a scan wants of every row: columns of the table, and metadata columns that are named.
+//! The columns that a scan reads from every file: table columns and named metadata columns.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use super::metadata_columns::PartitionFieldIds;
 use super::variant_paths::VariantPaths;
 use crate::error::Result;
 
-/// What is wanted of every file of a scan.
+/// What a scan reads from every file.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// The scan's schema, that filters are bound to: with the metadata columns that the scan's filter names.
+    /// The schema that filters are bound to: the scan's, with the metadata columns in its filter.
     pub schema: Arc<Schema>,
-    /// The columns that rows have, in their order: a part of `schema`, and metadata columns by their reserved ids.
+    /// The columns of the rows, in order: a subset of `schema`, and metadata columns by their reserved ids.
     pub projection: Arc<Schema>,
-    /// Ids for the columns of files that carry none.
+    /// Ids for columns of files without ids.
     pub name_mapping: Option<Arc<NameMapping>>,
-    /// The partition fields that fields of `_partition` are.
+    /// The partition field of each field of `_partition`.
     pub partition_fields: PartitionFieldIds,
-    /// The columns of `projection` that are values inside of variants.
+    /// The columns of `projection` that are values inside variants.
     pub variant_paths: VariantPaths,
 }
 
 impl Wanted {
-    /// Some columns of a schema, of files that carry ids.
+    /// Some columns of a schema, for files with ids.
     pub fn new(schema: Arc<Schema>, projection: Arc<Schema>) -> Self {
         let (partition_fields, variant_paths) = (PartitionFieldIds::new(), VariantPaths::new());
         Self { schema, projection, name_mapping: None, partition_fields, variant_paths }
@@ -39,16 +39,16 @@ impl Wanted {
         Ok(Arc::new(self.projection.to_arrow(&ToArrow::default())?))
     }
 
-    /// Whether deleted rows are among the rows: where `_deleted` is asked for.
+    /// Whether deleted rows are returned: if `_deleted` is selected.
     pub fn has_deleted_rows(&self) -> bool {
         [&self.schema, &self.projection].iter().any(|schema| schema.find_field(DELETED.id).is_some())
     }
 }
 
 impl Scan {
-    /// What the scan wants of every file. `columns` are names to select, all of the table without them; rows have them in the
-    /// order of the names. A changelog has the columns of the change as well, behind those of the table unless they are named;
-    /// other metadata columns are there where they are named, and values inside of variants by their paths ([`VariantPath`]).
+    /// What the scan reads from every file. `columns` are the names to select, in order; `None` selects all table
+    /// columns. A changelog also has its change columns, after the table's unless they are named. Other metadata
+    /// columns are included if named, and values inside variants by their paths ([`VariantPath`]).
     ///
     /// [`VariantPath`]: super::variant_paths::VariantPath
     pub fn wanted(&self, columns: Option<&[String]>) -> Result<Arc<Wanted>> {

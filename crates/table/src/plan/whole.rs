@@ -1,4 +1,4 @@
-//! Planned files all of whose rows match the filter, as far as metadata tell ("Scan Planning": strict evaluation).
+//! Finds planned files whose rows all match the filter, by metadata ("Scan Planning": strict evaluation).
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,7 @@ use super::planned::PlannedManifest;
 use crate::error::{Error, Result};
 
 impl PlannedManifest {
-    /// For each file whether every row of it matches the filter of the plan: by its partition, or by metrics that the plan
-    /// keeps.
+    /// For each file, whether all of its rows match the plan's filter, by partition or by metrics in the plan.
     pub fn certain(&self) -> Result<BooleanBuffer> {
         let ids: BTreeSet<i32> = self
             .residuals

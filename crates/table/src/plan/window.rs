@@ -1,4 +1,4 @@
-//! Which files of a plan are between two offsets of a stream; see [`micro_batch`](super::micro_batch).
+//! Selects the files of a plan between two offsets of a stream; see [`micro_batch`](super::micro_batch).
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use super::planned::PlannedManifest;
 use super::report::FileCounts;
 use crate::error::{Error, Result};
 
-/// Where a stream stands.
+/// A position in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offset {
     /// The snapshot.
     pub snapshot_id: i64,
-    /// How many of the files that it added have been read.
+    /// The number of its added files that have been read.
     pub position: i64,
 }
 
@@ -22,7 +22,7 @@ impl Offset {
     /// The offset of a table that has nothing to read yet.
     pub const START: Self = Self { snapshot_id: -1, position: -1 };
 
-    /// An offset that was stored; only [`START`](Self::START) is before the first file.
+    /// A stored offset; only [`START`](Self::START) is before the first file.
     pub fn stored(snapshot_id: i64, position: i64) -> Result<Self> {
         let offset = Self { snapshot_id, position };
         match offset == Self::START || position >= 0 {
@@ -45,7 +45,7 @@ impl Window {
         Self { first, end, at: Offset { position: 0, ..first } }
     }
 
-    /// The files of a manifest that belong to the batch, and their counts.
+    /// The files of a manifest that belong to the batch, with their counts.
     pub(super) fn keep(
         &mut self,
         manifest: PlannedManifest,
@@ -69,7 +69,7 @@ impl Window {
         ))
     }
 
-    /// Whether the next file, of this snapshot, belongs to the batch.
+    /// Whether the next file of this snapshot belongs to the batch.
     fn has(&mut self, snapshot_id: i64) -> bool {
         if self.at.snapshot_id != snapshot_id {
             self.at = Offset { snapshot_id, position: 0 };
