@@ -32,7 +32,7 @@ class File:
 class Slow(InMemoryCatalog):
     """A catalog that always loses, so that a commit is always under way."""
 
-    def _swap(self, identifier, base, new):
+    def swap_pointer(self, identifier, base, new):
         started.set()
         time.sleep(0.001)
         raise ice.errors.CommitFailedException("another was first")

@@ -42,7 +42,7 @@ def change(folder: Path, kind: str, fault: str, point: str) -> str:
     catalog = catalog_of(folder)
     table = catalog.load_table("db.t")
     # The statement that makes a commit visible, or a new table.
-    makes = "_add" if KINDS[kind].table != "t" else "_swap"
+    makes = "add_pointer" if KINDS[kind].table != "t" else "swap_pointer"
     make = getattr(SqlCatalog, makes)
     if point == "before the swap":
         setattr(SqlCatalog, makes, die)

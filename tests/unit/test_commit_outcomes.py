@@ -23,13 +23,13 @@ class Unreliable(InMemoryCatalog):
     #: The swap that did not take place, to come late.
     late: tuple[IdentifierLike, str, str] | None = None
 
-    def _swap(self, identifier: IdentifierLike, base: str, new: str) -> None:
+    def swap_pointer(self, identifier: IdentifierLike, base: str, new: str) -> None:
         lands, self.lands = self.lands, None
         if lands is None:
-            super()._swap(identifier, base, new)
+            super().swap_pointer(identifier, base, new)
             return
         if lands:
-            super()._swap(identifier, base, new)
+            super().swap_pointer(identifier, base, new)
         else:
             self.late = (identifier, base, new)
         self.deaf = True
@@ -37,11 +37,11 @@ class Unreliable(InMemoryCatalog):
 
     deaf = False
 
-    def _pointer(self, identifier: IdentifierLike) -> str:
+    def load_pointer(self, identifier: IdentifierLike) -> str:
         if self.deaf:
             self.deaf = False
             raise ConnectionError("still nothing")
-        return super()._pointer(identifier)
+        return super().load_pointer(identifier)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_commit_that_may_still_land(catalog: Unreliable) -> None:
     assert table.resolve_commit(error, clean_up=True).state == "unknown"
     assert files(table) == before
     assert catalog.late is not None
-    catalog._swap(*catalog.late)
+    catalog.swap_pointer(*catalog.late)
     assert table.resolve_commit(error, clean_up=True).state == "committed"
     assert table.scan().count() == 6
 
@@ -100,7 +100,7 @@ def test_a_commit_that_never_will(catalog: Unreliable) -> None:
     table = catalog.load_table("a.t").append(ROWS)
     assert catalog.late is not None
     with pytest.raises(ice.CommitFailedException):
-        catalog._swap(*catalog.late)
+        catalog.swap_pointer(*catalog.late)
     assert table.resolve_commit(error.snapshot_id, clean_up=True).state == "unknown"
     resolution = table.resolve_commit(error)
     assert (resolution.state, resolution.snapshot_id, resolution.deleted_files) == (

@@ -501,7 +501,7 @@ def test_a_block_that_raises_commits_nothing(table, monkeypatch):
     def refused(*_):
         raise AssertionError
 
-    monkeypatch.setattr(type(table.catalog), "_swap", refused)
+    monkeypatch.setattr(type(table.catalog), "swap_pointer", refused)
     before = table.metadata_location
     builders = {
         "update_schema": lambda change: change.add_column("x", "int"),
@@ -561,7 +561,7 @@ def test_others_may_change_what_a_change_does_not_build_on(catalog, table):
 
 
 def test_a_lost_race_is_run_again(table, catalog, monkeypatch):
-    swap = type(catalog)._swap
+    swap = type(catalog).swap_pointer
     lost = []
 
     def late(self, *arguments):
@@ -572,7 +572,7 @@ def test_a_lost_race_is_run_again(table, catalog, monkeypatch):
             other.update_properties({"who": "other"})
         return swap(self, *arguments)
 
-    monkeypatch.setattr(type(catalog), "_swap", late)
+    monkeypatch.setattr(type(catalog), "swap_pointer", late)
     table.update_schema().add_column("x", "int").commit()
     assert lost
     assert table.properties["who"] == "other"

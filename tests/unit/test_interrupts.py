@@ -215,13 +215,13 @@ def test_waits_of_a_commit(catalog, tmp_path, monkeypatch, error, waits):
         asked.append(base)
         raise error
 
-    def pointer(identifier, known=catalog._pointer):
+    def pointer(identifier, known=catalog.load_pointer):
         if asked and "status" in waits:
             raise OSError("the database is away")
         return known(identifier)
 
-    monkeypatch.setattr(catalog, "_swap", swap)
-    monkeypatch.setattr(catalog, "_pointer", pointer)
+    monkeypatch.setattr(catalog, "swap_pointer", swap)
+    monkeypatch.setattr(catalog, "load_pointer", pointer)
     if "retry" in waits:
         with ctrl_c():
             table.append(pa.table({"n": [1]}))

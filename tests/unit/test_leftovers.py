@@ -34,19 +34,19 @@ class Unreliable(InMemoryCatalog):
     is_lost = False
     is_deaf = False
 
-    def _swap(self, identifier: IdentifierLike, base: str, new: str) -> None:
+    def swap_pointer(self, identifier: IdentifierLike, base: str, new: str) -> None:
         first, self.first = self.first, None
         if first is not None:
             first()
         if self.is_lost:
             self.is_deaf = True
             raise TimeoutError("no answer")
-        super()._swap(identifier, base, new)
+        super().swap_pointer(identifier, base, new)
 
-    def _pointer(self, identifier: IdentifierLike) -> str:
+    def load_pointer(self, identifier: IdentifierLike) -> str:
         if self.is_deaf:
             raise ConnectionError("still nothing")
-        return super()._pointer(identifier)
+        return super().load_pointer(identifier)
 
 
 @pytest.fixture

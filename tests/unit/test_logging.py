@@ -20,11 +20,11 @@ class Refusing(InMemoryCatalog):
 
     raises: tuple[Exception, ...] = ()
 
-    def _swap(self, identifier, base, new):
+    def swap_pointer(self, identifier, base, new):
         if self.raises:
             first, *self.raises = self.raises
             raise first
-        super()._swap(identifier, base, new)
+        super().swap_pointer(identifier, base, new)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ import pyarrow as pa
 from icefield.catalog.memory import InMemoryCatalog
 from icefield.errors import CommitFailedException
 class Refusing(InMemoryCatalog):
-    def _swap(self, *arguments):
+    def swap_pointer(self, *arguments):
         raise CommitFailedException("busy")
 catalog = Refusing("c", warehouse={str(tmp_path)!r})
 catalog.create_namespace("a")

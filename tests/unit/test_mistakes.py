@@ -375,7 +375,7 @@ def test_a_commit_that_loses_every_race(tmp_path, monkeypatch):
     def lost(*_):
         raise ice.CommitFailedException("db.t was changed by another commit")
 
-    monkeypatch.setattr(type(catalog), "_swap", lost)
+    monkeypatch.setattr(type(catalog), "swap_pointer", lost)
     with pytest.raises(ice.CommitFailedException) as error:
         table.append(ROWS)
     told(error, "changed by another commit", "attempts: 3", "commit.retry.num-retries", "allow more")

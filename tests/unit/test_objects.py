@@ -103,8 +103,8 @@ class Meddling(InMemoryCatalog):
 
     meddle = None
 
-    def _swap(self, identifier, base, new):
-        super()._swap(identifier, base, new)
+    def swap_pointer(self, identifier, base, new):
+        super().swap_pointer(identifier, base, new)
         if self.meddle is not None:
             meddle, self.meddle = self.meddle, None
             meddle()

@@ -172,7 +172,7 @@ def test_blocks_that_raise_send_no_commit(tmp_path: Path, monkeypatch: pytest.Mo
     table = make(tmp_path).append(rows(1, 2))
     before = {path for path in tmp_path.rglob("*") if path.is_file()}
     requests: list[object] = []
-    monkeypatch.setattr(type(table.catalog), "_swap", lambda *asked: requests.append(asked))
+    monkeypatch.setattr(type(table.catalog), "swap_pointer", lambda *asked: requests.append(asked))
     with pytest.raises(KeyError), BUILDERS[name](table):
         raise KeyError
     assert requests == []

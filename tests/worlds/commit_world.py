@@ -37,17 +37,17 @@ class OneTable(PointerCatalog):
     def storage(self) -> Storage:
         return self._storage
 
-    def _pointer(self, identifier: IdentifierLike) -> str:
+    def load_pointer(self, identifier: IdentifierLike) -> str:
         if self._location is None:
             raise ice.NoSuchTableError(str(identifier))
         return self._location
 
-    def _add(self, identifier: IdentifierLike, metadata_location: str) -> None:
+    def add_pointer(self, identifier: IdentifierLike, metadata_location: str) -> None:
         if self._location is not None:
             raise ice.TableAlreadyExistsError(str(identifier))
         self._location = metadata_location
 
-    def _swap(self, identifier: IdentifierLike, base: str, new: str) -> None:
+    def swap_pointer(self, identifier: IdentifierLike, base: str, new: str) -> None:
         if race := self.race:
             self.race = None
             race()
@@ -55,10 +55,10 @@ class OneTable(PointerCatalog):
             raise ice.CommitFailedException("another commit was first")
         self._location = new
 
-    def _remove(self, identifier: IdentifierLike) -> None:
+    def remove_pointer(self, identifier: IdentifierLike) -> None:
         self._location = None
 
-    def _rename(self, old: IdentifierLike, new: IdentifierLike) -> None:
+    def rename_pointer(self, old: IdentifierLike, new: IdentifierLike) -> None:
         raise AssertionError("no golden commit does this")
 
     def namespace_exists(self, namespace: IdentifierLike) -> bool:

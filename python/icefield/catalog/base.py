@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from icefield._arguments import field_texts, property_texts
+from icefield._arguments import property_texts
 from icefield._core import Storage, TableState
-from icefield._frames import schema_of
 from icefield._identifiers import table_tuple
 from icefield._secrets import revealed
 from icefield.catalog.locations import absolute_location
 from icefield.catalog.migration import MigrationRequest, migrate_folder
 from icefield.errors import InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
 from icefield.table import CreateTableTransaction, Table, Transaction
-from icefield.table.catalog import CommitTableResponse, Migration, PropertiesUpdateSummary, TableCatalog
+from icefield.table.catalog import (
+    CommitTableResponse,
+    Migration,
+    PropertiesUpdateSummary,
+    TableCatalog,
+    TableDefinition,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from icefield._identifiers import Identifier, IdentifierLike
-    from icefield.arrow import SchemaLike
-    from icefield.partitioning import PartitionSpec
-    from icefield.sorting import SortOrder
     from icefield.types import Type
 
-__all__ = ["Catalog", "CommitTableResponse", "PropertiesUpdateSummary"]
+__all__ = ["Catalog", "CommitTableResponse", "PropertiesUpdateSummary", "TableDefinition"]
 
 #: The definition of a new table as the core takes it: schema, location, partition spec, sort order, properties.
 TableParts: TypeAlias = tuple[object, str, list[str] | dict[str, object], list[str] | dict[str, object], dict[str, str]]
 
 
-class Catalog(TableCatalog[Table, Transaction]):
+class Catalog(TableCatalog[Table, Transaction, CreateTableTransaction]):
     """The names of tables and their current metadata.
 
     Parameters
@@ -108,98 +110,45 @@ class Catalog(TableCatalog[Table, Transaction]):
             properties["io.allowed-locations"] = ",".join(own if name == "warehouse" else name for name in named)
         return properties
 
-    def create_table_transaction(
-        self,
-        identifier: IdentifierLike,
-        schema: SchemaLike,
-        location: str | None = None,
-        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
-        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
-        properties: Mapping[str, str] | None = None,
-        *,
-        partition_by: Iterable[str] | str | None = None,
-        sort_by: Iterable[str] | str | None = None,
-    ) -> CreateTableTransaction:
-        """Create a table at the end of a transaction, with all that was done in it; the arguments of `create_table`.
-
-        The commit calls `commit_table` with all updates and the requirement ``assert-create``.
-
-        Raises
-        ------
-        TableAlreadyExistsError
-            If there is a table of this name.
-
-        """
-        self._check_absent(identifier)
-        definition = self._definition(
-            identifier, schema, location, partition_spec, sort_order, properties, partition_by, sort_by
-        )
-        return CreateTableTransaction(self._opened(identifier, self._staged(identifier, definition)))
-
-    def create_or_replace_table_transaction(
-        self,
-        identifier: IdentifierLike,
-        schema: SchemaLike,
-        location: str | None = None,
-        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
-        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
-        properties: Mapping[str, str] | None = None,
-        *,
-        partition_by: Iterable[str] | str | None = None,
-        sort_by: Iterable[str] | str | None = None,
-    ) -> Transaction:
-        """Create a table, or replace the table of this name, at the end of a transaction."""
-        begin = self.replace_table_transaction if self.table_exists(identifier) else self.create_table_transaction
-        return begin(
-            identifier,
-            schema,
-            location,
-            partition_spec,
-            sort_order,
-            properties,
-            partition_by=partition_by,
-            sort_by=sort_by,
-        )
-
-    def replace_table_transaction(
-        self,
-        identifier: IdentifierLike,
-        schema: SchemaLike,
-        location: str | None = None,
-        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
-        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
-        properties: Mapping[str, str] | None = None,
-        *,
-        partition_by: Iterable[str] | str | None = None,
-        sort_by: Iterable[str] | str | None = None,
-    ) -> Transaction:
-        """Replace a table: other columns, partitioning, order and properties, and no rows in ``main``.
-
-        Its history, branches and tags stay, and so do properties that are not passed. Rows that are appended in the
-        transaction become visible with the rest. Whatever others commit before, it is replaced.
-
-        Parameters
-        ----------
-        identifier, schema, location, partition_spec, sort_order, properties, partition_by, sort_by
-            As in `create_table`; without a location, the table stays where it is.
+    def load_table(self, identifier: IdentifierLike) -> Table:
+        """Load the current state of a table.
 
         Raises
         ------
         NoSuchTableError
-            If there is no such table.
+            If it does not exist.
 
         """
-        return (
-            self.load_table(identifier)
-            .transaction()
-            .replace(
-                schema_of(schema),
-                location,
-                field_texts(partition_spec, partition_by, "partitioning"),
-                field_texts(sort_order, sort_by, "sort order"),
-                property_texts(properties),
-            )
-        )
+        return self.table_at(identifier, self.load_table_metadata(identifier).metadata_location)
+
+    def table_at(self, identifier: IdentifierLike, metadata_location: str) -> Table:
+        """Return a table of this catalog as a metadata file describes it; your own catalog may use it.
+
+        Raises
+        ------
+        MissingFileError
+            If there is no such file.
+
+        """
+        return self._opened(identifier, TableState.load(self.storage, metadata_location))
+
+    def create_defined_table(self, identifier: IdentifierLike, definition: TableDefinition) -> Table:
+        """Create a table by its definition; `create_table` calls it.
+
+        It is created as `create_table_transaction` does, by `commit_table`; your own catalog may do otherwise.
+        """
+        return self._creation(identifier, definition).commit_transaction()
+
+    def stage_table(self, identifier: IdentifierLike, definition: TableDefinition) -> Table:
+        """Return a new table that the catalog does not have yet; a catalog whose server stages tables asks it here."""
+        return self._opened(identifier, TableState.stage(self.storage, *self._parts(identifier, definition)))
+
+    def _creation(self, identifier: IdentifierLike, definition: TableDefinition) -> CreateTableTransaction:
+        self._check_absent(identifier)
+        return CreateTableTransaction(self.stage_table(identifier, definition))
+
+    def _replacement(self, identifier: IdentifierLike, definition: TableDefinition) -> Transaction:
+        return self.load_table(identifier).transaction().replace(definition)
 
     def migrate(
         self,
@@ -303,32 +252,18 @@ class Catalog(TableCatalog[Table, Transaction]):
                 f"{full} already exists; load_table opens it, and create_table_if_not_exists does either"
             )
 
-    def _definition(
-        self,
-        identifier: IdentifierLike,
-        schema: SchemaLike,
-        location: str | None,
-        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None,
-        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None,
-        properties: Mapping[str, str] | None,
-        partition_by: Iterable[str] | str | None,
-        sort_by: Iterable[str] | str | None,
-    ) -> TableParts:
+    def _parts(self, identifier: IdentifierLike, definition: TableDefinition) -> TableParts:
         """Return the definition of a new table as the core takes it."""
+        location = definition.location
         return (
-            schema_of(schema),
+            definition.schema,
             self.default_location(*table_tuple(identifier))
             if location is None
             else absolute_location(location, "the location of the table"),
-            field_texts(partition_spec, partition_by, "partitioning"),
-            field_texts(sort_order, sort_by, "sort order"),
-            {**self._table_defaults(), **property_texts(properties)},
+            definition.partition_spec,
+            definition.sort_order,
+            {**self._table_defaults(), **definition.properties},
         )
-
-    def _staged(self, identifier: IdentifierLike, definition: TableParts) -> TableState:
-        """Return a new table that the catalog does not have; a catalog whose server stages tables asks it here."""
-        table_tuple(identifier)
-        return TableState.stage(self.storage, *definition)
 
     def _opened(self, identifier: IdentifierLike, state: TableState) -> Table:
         namespace, name = table_tuple(identifier)

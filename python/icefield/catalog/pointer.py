@@ -7,18 +7,14 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from icefield._arguments import other_names
 from icefield._core import TableState
 from icefield._identifiers import IdentifierLike
 from icefield._secrets import revealed
-from icefield.catalog.base import Catalog, CommitTableResponse
+from icefield.catalog.base import Catalog, CommitTableResponse, TableDefinition
 from icefield.catalog.locations import absolute_location
 from icefield.errors import MissingFileError, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
 
 if TYPE_CHECKING:
-    from icefield.arrow import SchemaLike
-    from icefield.partitioning import PartitionSpec
-    from icefield.sorting import SortOrder
     from icefield.table import Table
 
 __all__ = ["PointerCatalog"]
@@ -27,19 +23,30 @@ __all__ = ["PointerCatalog"]
 class PointerCatalog(Catalog):
     """A catalog whose commits swap one pointer. Subclasses implement five operations on pointers, and the namespaces.
 
-    ``_swap`` is the one step that makes a commit visible, and must be atomic.
+    `swap_pointer` is the one step that makes a commit visible, and must be atomic.
     """
 
-    @abstractmethod
+    # The compiled core calls these by name.
+
     def _pointer(self, identifier: IdentifierLike) -> str:
+        return self.load_pointer(identifier)
+
+    def _add(self, identifier: IdentifierLike, metadata_location: str) -> None:
+        self.add_pointer(identifier, metadata_location)
+
+    def _swap(self, identifier: IdentifierLike, base: str, new: str) -> None:
+        self.swap_pointer(identifier, base, new)
+
+    @abstractmethod
+    def load_pointer(self, identifier: IdentifierLike) -> str:
         """Return the location of a table's metadata file; `NoSuchTableError` if the table does not exist."""
 
     @abstractmethod
-    def _add(self, identifier: IdentifierLike, metadata_location: str) -> None:
+    def add_pointer(self, identifier: IdentifierLike, metadata_location: str) -> None:
         """Add a table; `TableAlreadyExistsError` if the name already exists."""
 
     @abstractmethod
-    def _swap(self, identifier: IdentifierLike, base: str, new: str) -> None:
+    def swap_pointer(self, identifier: IdentifierLike, base: str, new: str) -> None:
         """Point a table at new metadata if it still points at ``base``.
 
         Raises
@@ -52,20 +59,20 @@ class PointerCatalog(Catalog):
         """
 
     @abstractmethod
-    def _remove(self, identifier: IdentifierLike) -> None:
+    def remove_pointer(self, identifier: IdentifierLike) -> None:
         """Remove a table; `NoSuchTableError` if the table does not exist."""
 
     @abstractmethod
-    def _rename(self, old: IdentifierLike, new: IdentifierLike) -> None:
+    def rename_pointer(self, old: IdentifierLike, new: IdentifierLike) -> None:
         """Rename a table."""
 
     def load_table(self, identifier: IdentifierLike) -> Table:
         """Load the current state of a table."""
-        return self._opened(identifier, TableState.load(self.storage, self._pointer(identifier)))
+        return self.table_at(identifier, self.load_pointer(identifier))
 
     def load_table_metadata(self, identifier: IdentifierLike) -> CommitTableResponse:
         """Return the current metadata of a table."""
-        return _response(TableState.load(self.storage, self._pointer(identifier)))
+        return _response(TableState.load(self.storage, self.load_pointer(identifier)))
 
     def commit_table(
         self,
@@ -77,30 +84,15 @@ class PointerCatalog(Catalog):
         requirements, updates = list(requirements), list(updates)
         if any(requirement.get("type") == "assert-create" for requirement in requirements):
             return _response(TableState.create_by(self.storage, self, identifier, requirements, updates))
-        state = TableState.load(self.storage, self._pointer(identifier))
+        state = TableState.load(self.storage, self.load_pointer(identifier))
         return _response(state.commit(self, identifier, requirements, updates))
 
-    @other_names(format_version='properties={"format-version": "3"}')
-    def create_table(
-        self,
-        identifier: IdentifierLike,
-        schema: SchemaLike,
-        location: str | None = None,
-        partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None = None,
-        sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None = None,
-        properties: Mapping[str, str] | None = None,
-        *,
-        partition_by: Iterable[str] | str | None = None,
-        sort_by: Iterable[str] | str | None = None,
-    ) -> Table:
-        """Create a table."""
+    def create_defined_table(self, identifier: IdentifierLike, definition: TableDefinition) -> Table:
+        """Create a table by its definition: write its metadata file, then add the pointer."""
         self._check_absent(identifier)
-        definition = self._definition(
-            identifier, schema, location, partition_spec, sort_order, properties, partition_by, sort_by
-        )
-        state = TableState.create(self.storage, *definition)
+        state = TableState.create(self.storage, *self._parts(identifier, definition))
         try:
-            self._add(identifier, state.metadata_location)
+            self.add_pointer(identifier, state.metadata_location)
         except (TableAlreadyExistsError, NoSuchNamespaceError):
             # Another creator was faster: nothing refers to our file.
             state.storage.delete(state.metadata_location)
@@ -111,12 +103,12 @@ class PointerCatalog(Catalog):
         """Register a table that exists in storage, by the location of its metadata file."""
         state = TableState.load(self.storage, metadata_location)
         try:
-            self._add(identifier, metadata_location)
+            self.add_pointer(identifier, metadata_location)
         except TableAlreadyExistsError:
             # A view of this name is never replaced.
             if not overwrite or not self.table_exists(identifier):
                 raise
-            self._swap(identifier, self._pointer(identifier), metadata_location)
+            self.swap_pointer(identifier, self.load_pointer(identifier), metadata_location)
         return self._opened(identifier, state)
 
     def drop_table(self, identifier: IdentifierLike, purge_requested: bool = False) -> None:
@@ -126,10 +118,10 @@ class PointerCatalog(Catalog):
         failures = 0
         if purge_requested:
             try:
-                state = TableState.load(self.storage, self._pointer(identifier))
+                state = TableState.load(self.storage, self.load_pointer(identifier))
             except MissingFileError as error:
                 failures, left = 1, [str(error)]
-        self._remove(identifier)
+        self.remove_pointer(identifier)
         if state is not None:
             warehouse = revealed(self.properties).get("warehouse")
             failures, left = state.purge(absolute_location(warehouse, "the warehouse") if warehouse else None)
@@ -140,13 +132,13 @@ class PointerCatalog(Catalog):
 
     def rename_table(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> Table:
         """Rename a table; its files stay where they are."""
-        self._rename(from_identifier, to_identifier)
+        self.rename_pointer(from_identifier, to_identifier)
         return self.load_table(to_identifier)
 
     def table_exists(self, identifier: IdentifierLike) -> bool:
         """Return whether there is a table of this name; its metadata is not read."""
         try:
-            self._pointer(identifier)
+            self.load_pointer(identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
             return False
         return True

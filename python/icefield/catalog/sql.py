@@ -101,7 +101,8 @@ class SqlCatalog(PointerCatalog):
 
     # Pointers
 
-    def _pointer(self, identifier: IdentifierLike) -> str:
+    def load_pointer(self, identifier: IdentifierLike) -> str:
+        """Return the location of the metadata file of a table."""
         namespace, table = table_tuple(identifier)
         with self._read() as connection:
             location = self._layout.tables.c.metadata_location
@@ -111,7 +112,8 @@ class SqlCatalog(PointerCatalog):
             raise self._missing_table(namespace, table, hint)
         return str(found)
 
-    def _add(self, identifier: IdentifierLike, metadata_location: str) -> None:
+    def add_pointer(self, identifier: IdentifierLike, metadata_location: str) -> None:
+        """Add a table, unless there is one of this name."""
         namespace, table = table_tuple(identifier)
         row = {
             "catalog_name": self.name,
@@ -129,7 +131,8 @@ class SqlCatalog(PointerCatalog):
         except _TakenError:
             raise TableAlreadyExistsError(f"{'.'.join((*namespace, table))} already exists") from None
 
-    def _swap(self, identifier: IdentifierLike, base: str, new: str) -> None:
+    def swap_pointer(self, identifier: IdentifierLike, base: str, new: str) -> None:
+        """Point a table at new metadata if it still points at ``base``, in one statement."""
         namespace, table = table_tuple(identifier)
         executed = False
         try:
@@ -155,23 +158,25 @@ class SqlCatalog(PointerCatalog):
                 raise
             raise CommitFailedException("the commit was stopped before it was made") from stop
         if changed != 1:
-            self._pointer(identifier)  # dropped or renamed: says so
+            self.load_pointer(identifier)  # dropped or renamed: says so
             raise CommitFailedException(f"{'.'.join((*namespace, table))} was changed by another commit")
 
     def _pointer_or_none(self, identifier: IdentifierLike) -> str | None:
         try:
-            return self._pointer(identifier)
+            return self.load_pointer(identifier)
         except (StorageError, NoSuchTableError):
             return None
 
-    def _remove(self, identifier: IdentifierLike) -> None:
+    def remove_pointer(self, identifier: IdentifierLike) -> None:
+        """Remove a table; its files stay."""
         namespace, table = table_tuple(identifier)
         with self._write() as connection:
             removed = connection.execute(self._layout.tables.delete().where(self._is_table(namespace, table))).rowcount
         if removed != 1:
             raise self._missing_table(namespace, table)
 
-    def _rename(self, old: IdentifierLike, new: IdentifierLike) -> None:
+    def rename_pointer(self, old: IdentifierLike, new: IdentifierLike) -> None:
+        """Rename a table, unless there is one of the new name."""
         namespace, table = table_tuple(old)
         to_namespace, to_table = table_tuple(new)
         values = {"table_namespace": ".".join(to_namespace), "table_name": to_table}

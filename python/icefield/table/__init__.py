@@ -81,7 +81,7 @@ class Table(TableReads, BranchedTable):
         return cls((), state, None)
 
     @property
-    def catalog(self) -> TableCatalog[Table, Transaction] | None:
+    def catalog(self) -> TableCatalog[Table, Transaction, CreateTableTransaction] | None:
         """The catalog that loaded the table, an `icefield.catalog.Catalog`; None without one."""
         return self._catalog
 

@@ -105,7 +105,7 @@ class BranchWork(ReadsRows, CommitsRows, ChangesAtOnce):
         return self._table.identifier
 
     @property
-    def catalog(self) -> TableCatalog[Any, Any] | None:
+    def catalog(self) -> TableCatalog[Any, Any, Any] | None:
         """The catalog that loaded the table."""
         return self._table._catalog  # noqa: SLF001
 

@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
+from icefield._arguments import field_texts, other_names, property_texts
+from icefield._frames import schema_of
 from icefield._html import html_of
 from icefield._identifiers import Identifier, IdentifierLike, namespace_tuple, table_tuple
 from icefield._secrets import guarded
@@ -32,10 +34,11 @@ if TYPE_CHECKING:
     from icefield.sorting import SortOrder
     from icefield.types import Type
 
-__all__ = ["CommitTableResponse", "Migration", "PropertiesUpdateSummary", "TableCatalog"]
+__all__ = ["CommitTableResponse", "Migration", "PropertiesUpdateSummary", "TableCatalog", "TableDefinition"]
 
 TableClass_co = TypeVar("TableClass_co", covariant=True)
 TransactionClass_co = TypeVar("TransactionClass_co", covariant=True)
+CreationClass_co = TypeVar("CreationClass_co", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,22 @@ class CommitTableResponse:
     metadata: TableMetadata
     #: Location of the file that holds the metadata.
     metadata_location: str
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """The definition of a table to create, made of the arguments of `icefield.catalog.Catalog.create_table`."""
+
+    #: An `icefield.Schema`, its JSON form, or an object with an Arrow schema; new field ids are assigned.
+    schema: object
+    #: The folder of the table; ``None`` for the default.
+    location: str | None
+    #: The partition spec, as the text of each field or in its JSON form.
+    partition_spec: list[str] | dict[str, object]
+    #: The sort order, as the text of each field or in its JSON form.
+    sort_order: list[str] | dict[str, object]
+    #: Table properties, without the defaults of the catalog.
+    properties: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -74,7 +93,7 @@ class Migration(Generic[TableClass_co]):
     bytes: int
 
 
-class TableCatalog(ABC, Generic[TableClass_co, TransactionClass_co]):
+class TableCatalog(ABC, Generic[TableClass_co, TransactionClass_co, CreationClass_co]):
     """What a `icefield.catalog.Catalog` does, for tables and transactions of any class."""
 
     def __init__(self, name: str, **properties: str) -> None:
@@ -231,7 +250,7 @@ class TableCatalog(ABC, Generic[TableClass_co, TransactionClass_co]):
 
         """
 
-    @abstractmethod
+    @other_names(format_version='properties={"format-version": "3"}')
     def create_table(
         self,
         identifier: IdentifierLike,
@@ -270,8 +289,13 @@ class TableCatalog(ABC, Generic[TableClass_co, TransactionClass_co]):
             If a table or view of this name already exists.
 
         """
+        definition = _definition(schema, location, partition_spec, sort_order, properties, partition_by, sort_by)
+        return self.create_defined_table(identifier, definition)
 
     @abstractmethod
+    def create_defined_table(self, identifier: IdentifierLike, definition: TableDefinition) -> TableClass_co:
+        """Create a table by its definition; `create_table` calls it."""
+
     def create_table_transaction(
         self,
         identifier: IdentifierLike,
@@ -283,10 +307,20 @@ class TableCatalog(ABC, Generic[TableClass_co, TransactionClass_co]):
         *,
         partition_by: Iterable[str] | str | None = None,
         sort_by: Iterable[str] | str | None = None,
-    ) -> TransactionClass_co:
-        """Create a table at the end of a transaction, with all that was done in it; the arguments of `create_table`."""
+    ) -> CreationClass_co:
+        """Create a table at the end of a transaction, with all that was done in it; the arguments of `create_table`.
 
-    @abstractmethod
+        The commit calls `commit_table` with all updates and the requirement ``assert-create``.
+
+        Raises
+        ------
+        TableAlreadyExistsError
+            If there is a table of this name.
+
+        """
+        definition = _definition(schema, location, partition_spec, sort_order, properties, partition_by, sort_by)
+        return self._creation(identifier, definition)
+
     def create_or_replace_table_transaction(
         self,
         identifier: IdentifierLike,
@@ -298,10 +332,13 @@ class TableCatalog(ABC, Generic[TableClass_co, TransactionClass_co]):
         *,
         partition_by: Iterable[str] | str | None = None,
         sort_by: Iterable[str] | str | None = None,
-    ) -> TransactionClass_co:
+    ) -> TransactionClass_co | CreationClass_co:
         """Create a table, or replace the table of this name, at the end of a transaction."""
+        definition = _definition(schema, location, partition_spec, sort_order, properties, partition_by, sort_by)
+        if self.table_exists(identifier):
+            return self._replacement(identifier, definition)
+        return self._creation(identifier, definition)
 
-    @abstractmethod
     def replace_table_transaction(
         self,
         identifier: IdentifierLike,
@@ -314,7 +351,32 @@ class TableCatalog(ABC, Generic[TableClass_co, TransactionClass_co]):
         partition_by: Iterable[str] | str | None = None,
         sort_by: Iterable[str] | str | None = None,
     ) -> TransactionClass_co:
-        """Replace a table: other columns, partitioning, order and properties, and no rows in ``main``."""
+        """Replace a table: other columns, partitioning, order and properties, and no rows in ``main``.
+
+        Its history, branches and tags stay, and so do properties that are not passed. Rows that are appended in the
+        transaction become visible with the rest. Whatever others commit before, it is replaced.
+
+        Parameters
+        ----------
+        identifier, schema, location, partition_spec, sort_order, properties, partition_by, sort_by
+            As in `create_table`; without a location, the table stays where it is.
+
+        Raises
+        ------
+        NoSuchTableError
+            If there is no such table.
+
+        """
+        definition = _definition(schema, location, partition_spec, sort_order, properties, partition_by, sort_by)
+        return self._replacement(identifier, definition)
+
+    @abstractmethod
+    def _creation(self, identifier: IdentifierLike, definition: TableDefinition) -> CreationClass_co:
+        """Start the transaction at whose end a table is created."""
+
+    @abstractmethod
+    def _replacement(self, identifier: IdentifierLike, definition: TableDefinition) -> TransactionClass_co:
+        """Start the transaction at whose end a table is replaced."""
 
     @abstractmethod
     def migrate(
@@ -449,6 +511,26 @@ class TableCatalog(ABC, Generic[TableClass_co, TransactionClass_co]):
 
 
 def _reopen(
-    kind: type[TableCatalog[TableClass_co, TransactionClass_co]], name: str, properties: dict[str, str]
-) -> TableCatalog[TableClass_co, TransactionClass_co]:
+    kind: type[TableCatalog[TableClass_co, TransactionClass_co, CreationClass_co]],
+    name: str,
+    properties: dict[str, str],
+) -> TableCatalog[TableClass_co, TransactionClass_co, CreationClass_co]:
     return kind(name, **properties)
+
+
+def _definition(
+    schema: SchemaLike,
+    location: str | None,
+    partition_spec: PartitionSpec | Mapping[str, object] | Iterable[str] | str | None,
+    sort_order: SortOrder | Mapping[str, object] | Iterable[str] | str | None,
+    properties: Mapping[str, str] | None,
+    partition_by: Iterable[str] | str | None,
+    sort_by: Iterable[str] | str | None,
+) -> TableDefinition:
+    return TableDefinition(
+        schema_of(schema),
+        location,
+        field_texts(partition_spec, partition_by, "partitioning"),
+        field_texts(sort_order, sort_by, "sort order"),
+        property_texts(properties),
+    )

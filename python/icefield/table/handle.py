@@ -32,7 +32,7 @@ __all__ = ["TableHandle"]
 class TableHandle(TableDescription):
     """A table that can be refreshed and changed, by any number of threads."""
 
-    def __init__(self, identifier: Identifier, state: TableState, catalog: TableCatalog[Self, Any] | None) -> None:
+    def __init__(self, identifier: Identifier, state: TableState, catalog: TableCatalog[Self, Any, Any] | None) -> None:
         super().__init__(identifier, state)
         self._catalog = catalog
         self._lock = Lock()
@@ -129,7 +129,7 @@ class TableHandle(TableDescription):
     def _refreshed(self, known: TableState) -> TableState:
         return known.refresh(self._require_catalog(), self._identifier)
 
-    def _require_catalog(self) -> TableCatalog[Self, Any]:
+    def _require_catalog(self) -> TableCatalog[Self, Any, Any]:
         if self._catalog is None:
             msg = (
                 "this table was opened by its metadata file, without a catalog: it is read-only and cannot be refreshed"

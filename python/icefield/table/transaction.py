@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from icefield._core import TableState
     from icefield.metadata import TableMetadata
+    from icefield.table.catalog import TableDefinition
 
 __all__ = ["TableTransaction"]
 
@@ -153,17 +154,16 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
             self._table.commit_changes(self._changes)
         return self._table
 
-    def replace(
-        self,
-        schema: object,
-        location: str | None,
-        partition: list[str] | dict[str, object],
-        sort: list[str] | dict[str, object],
-        properties: dict[str, str],
-    ) -> Self:
+    def replace(self, definition: TableDefinition) -> Self:
         """Replace the table by a definition; `Catalog.replace_table_transaction` calls it."""
         self._check_open()
-        self._changes.replace(schema, location, partition, sort, properties)
+        self._changes.replace(
+            definition.schema,
+            definition.location,
+            definition.partition_spec,
+            definition.sort_order,
+            definition.properties,
+        )
         self._staged = self._changes.metadata
         return self
 

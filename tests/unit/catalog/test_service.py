@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
-from icefield._core import Storage, TableState
-from icefield._identifiers import Identifier, IdentifierLike, table_tuple
-from icefield.catalog.base import CommitTableResponse, PropertiesUpdateSummary
+from icefield.catalog import Identifier, IdentifierLike, PropertiesUpdateSummary
+from icefield.catalog.base import CommitTableResponse
+from icefield.distributed import Storage
 
 ROWS = pa.table({"id": [1, 2], "region": ["eu", "us"]})
 OTHERS = pa.table({"id": [7], "name": ["a"]})
@@ -54,20 +54,12 @@ class Service(ice.Catalog):
     def list_tables(self, namespace: IdentifierLike) -> list[Identifier]:
         return list(self.tables)
 
-    def _full(self, identifier: IdentifierLike) -> Identifier:
-        namespace, name = table_tuple(identifier)
-        return (*namespace, name)
-
     def load_table_metadata(self, identifier: IdentifierLike) -> CommitTableResponse:
         if self.is_deaf and self.failure is None:
             raise OSError("no reply")
-        if (found := self.tables.get(self._full(identifier))) is None:
+        if (found := self.tables.get(self.identifier_to_tuple(identifier))) is None:
             raise ice.NoSuchTableError(str(identifier))
         return found
-
-    def load_table(self, identifier: IdentifierLike) -> ice.Table:
-        location = self.load_table_metadata(identifier).metadata_location
-        return ice.Table(self._full(identifier), TableState.load(self.storage, location), self)
 
     def commit_table(
         self,
@@ -77,7 +69,7 @@ class Service(ice.Catalog):
     ) -> CommitTableResponse:
         requirements, updates = list(requirements), list(updates)
         self.asked.append(([each["type"] for each in requirements], [each["action"] for each in updates]))
-        known = self.tables.get(self._full(identifier))
+        known = self.tables.get(self.identifier_to_tuple(identifier))
         if requirements == [{"type": "assert-create"}]:
             if known is not None:
                 raise ice.TableAlreadyExistsError(str(identifier))
@@ -92,28 +84,27 @@ class Service(ice.Catalog):
             location = f"{metadata.location}/metadata/{len(self.asked):05}-x.metadata.json"
             Path(location.removeprefix("file://")).write_text(metadata.to_json())
             answer = CommitTableResponse(metadata, location)
-        self.tables[self._full(identifier)] = answer
+        self.tables[self.identifier_to_tuple(identifier)] = answer
         if failure := self.failure:
             self.failure = None
             raise failure
         return answer
 
-    def create_table(self, *args: Any, **kwargs: Any) -> ice.Table:
-        return self.create_table_transaction(*args, **kwargs).commit_transaction()
-
     def register_table(self, identifier: IdentifierLike, metadata_location: str, overwrite: bool = False) -> ice.Table:
-        full = self._full(identifier)
+        full = self.identifier_to_tuple(identifier)
         if full in self.tables and not overwrite:
             raise ice.TableAlreadyExistsError(str(identifier))
-        table = ice.Table(full, TableState.load(self.storage, metadata_location), self)
+        table = self.table_at(identifier, metadata_location)
         self.tables[full] = CommitTableResponse(table.metadata, metadata_location)
         return table
 
     def drop_table(self, identifier: IdentifierLike, purge_requested: bool = False) -> None:
-        del self.tables[self._full(identifier)]
+        del self.tables[self.identifier_to_tuple(identifier)]
 
     def rename_table(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> ice.Table:
-        self.tables[self._full(to_identifier)] = self.tables.pop(self._full(from_identifier))
+        self.tables[self.identifier_to_tuple(to_identifier)] = self.tables.pop(
+            self.identifier_to_tuple(from_identifier)
+        )
         return self.load_table(to_identifier)
 
 

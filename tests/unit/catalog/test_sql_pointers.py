@@ -53,9 +53,9 @@ def test_names_are_taken_literally(catalog, name):
     catalog.create_namespace((name,))
     catalog.create_namespace("ax.y")
     assert catalog.list_namespaces((name,)) == []
-    catalog._add((name, "t'1"), "file:/m")
+    catalog.add_pointer((name, "t'1"), "file:/m")
     assert catalog.list_tables((name,)) == [(name, "t'1")]
-    assert catalog._pointer((name, "t'1")) == "file:/m"
+    assert catalog.load_pointer((name, "t'1")) == "file:/m"
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_names_are_taken_literally(catalog, name):
 def test_names_that_only_resemble_one_another_are_others(catalog, there, other):
     """By every road: databases may compare with wildcards, and without letter case."""
     catalog.create_namespace((there, "below"), {"owner": "me"})
-    catalog._add((there, "below", "t"), "file:/m")
+    catalog.add_pointer((there, "below", "t"), "file:/m")
     missing = (NoSuchNamespaceError, NoSuchTableError)
     assert not catalog.namespace_exists((other,))
     assert not catalog.namespace_exists((other, "below"))
@@ -78,9 +78,9 @@ def test_names_that_only_resemble_one_another_are_others(catalog, there, other):
         lambda: catalog.update_namespace_properties((other,), updates={"a": "b"}),
         lambda: catalog.drop_namespace((other,)),
         lambda: catalog.create_table((other, "t"), pa.schema([("id", pa.int64())])),
-        lambda: catalog._add((other, "t"), "file:/n"),
-        lambda: catalog._rename((there, "below", "t"), (other, "t")),
-        lambda: catalog._remove((other, "below", "t")),
+        lambda: catalog.add_pointer((other, "t"), "file:/n"),
+        lambda: catalog.rename_pointer((there, "below", "t"), (other, "t")),
+        lambda: catalog.remove_pointer((other, "below", "t")),
         lambda: catalog.drop_view((other, "below", "t")),
     ):
         with pytest.raises((*missing, ice.errors.NoSuchViewError)):
@@ -145,32 +145,32 @@ def test_a_namespace_property_is_a_text(catalog):
 def test_pointers(catalog):
     catalog.create_namespace("a")
     with pytest.raises(NoSuchNamespaceError):
-        catalog._add("b.t", "m1")
-    catalog._add("a.t", "m1")
+        catalog.add_pointer("b.t", "m1")
+    catalog.add_pointer("a.t", "m1")
     with pytest.raises(TableAlreadyExistsError):
-        catalog._add("a.t", "m2")
+        catalog.add_pointer("a.t", "m2")
     assert catalog.list_tables("a") == [("a", "t")]
     assert catalog.table_exists("a.t")
     with pytest.raises(NamespaceNotEmptyError, match="contains t"):
         catalog.drop_namespace("a")
-    catalog._swap("a.t", "m1", "m2")
+    catalog.swap_pointer("a.t", "m1", "m2")
     with pytest.raises(CommitFailedException, match="another commit"):
-        catalog._swap("a.t", "m1", "m3")
-    assert catalog._pointer("a.t") == "m2"
+        catalog.swap_pointer("a.t", "m1", "m3")
+    assert catalog.load_pointer("a.t") == "m2"
     with pytest.raises(NoSuchTableError):
-        catalog._swap("a.u", "m1", "m3")
-    catalog._add("a.other", "m9")
+        catalog.swap_pointer("a.u", "m1", "m3")
+    catalog.add_pointer("a.other", "m9")
     with pytest.raises(TableAlreadyExistsError):
-        catalog._rename("a.t", "a.other")
+        catalog.rename_pointer("a.t", "a.other")
     with pytest.raises(NoSuchNamespaceError):
-        catalog._rename("a.t", "nowhere.t")
+        catalog.rename_pointer("a.t", "nowhere.t")
     with pytest.raises(NoSuchTableError):
-        catalog._rename("a.gone", "a.new")
-    catalog._rename("a.t", "a.new")
+        catalog.rename_pointer("a.gone", "a.new")
+    catalog.rename_pointer("a.t", "a.new")
     assert catalog.list_tables("a") == [("a", "new"), ("a", "other")]
-    catalog._remove("a.new")
+    catalog.remove_pointer("a.new")
     with pytest.raises(NoSuchTableError, match=r"table a\.new does not exist in catalog test"):
-        catalog._remove("a.new")
+        catalog.remove_pointer("a.new")
 
 
 def test_the_catalog_name_is_part_of_every_key(tmp_path):
@@ -179,11 +179,11 @@ def test_the_catalog_name_is_part_of_every_key(tmp_path):
     one.create_namespace("a", {"k": "1"})
     assert not two.namespace_exists("a")
     two.create_namespace("a", {"k": "2"})
-    one._add("a.t", "m1")
-    two._add("a.t", "m2")
-    two._swap("a.t", "m2", "m3")
-    assert (one._pointer("a.t"), two._pointer("a.t")) == ("m1", "m3")
-    two._remove("a.t")
+    one.add_pointer("a.t", "m1")
+    two.add_pointer("a.t", "m2")
+    two.swap_pointer("a.t", "m2", "m3")
+    assert (one.load_pointer("a.t"), two.load_pointer("a.t")) == ("m1", "m3")
+    two.remove_pointer("a.t")
     two.drop_namespace("a")
     assert one.load_namespace_properties("a") == {"k": "1"}
 
@@ -191,7 +191,7 @@ def test_the_catalog_name_is_part_of_every_key(tmp_path):
 def test_of_many_swaps_each_wins_once(tmp_path):
     uri = f"sqlite:///{tmp_path}/catalog.db"
     SqlCatalog("c", uri=uri).create_namespace("a")
-    SqlCatalog("c", uri=uri)._add("a.t", "0")
+    SqlCatalog("c", uri=uri).add_pointer("a.t", "0")
     start = threading.Barrier(4)
 
     def work(_):
@@ -199,16 +199,16 @@ def test_of_many_swaps_each_wins_once(tmp_path):
         start.wait()
         won = 0
         while won < 25:
-            base = catalog._pointer("a.t")
+            base = catalog.load_pointer("a.t")
             try:
-                catalog._swap("a.t", base, str(int(base) + 1))
+                catalog.swap_pointer("a.t", base, str(int(base) + 1))
             except CommitFailedException:
                 continue
             won += 1
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
-    assert SqlCatalog("c", uri=uri)._pointer("a.t") == "100"
+    assert SqlCatalog("c", uri=uri).load_pointer("a.t") == "100"
 
 
 def test_of_many_creators_one_wins(tmp_path):
@@ -219,7 +219,7 @@ def test_of_many_creators_one_wins(tmp_path):
         catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/new.db")
         catalog.create_namespace_if_not_exists("a")
         try:
-            catalog._add("a.t", str(number))
+            catalog.add_pointer("a.t", str(number))
         except TableAlreadyExistsError:
             return 0
         return 1
@@ -231,19 +231,19 @@ def test_of_many_creators_one_wins(tmp_path):
 def test_a_thread_shares_the_memory_catalog():
     catalog = load_catalog("m", type="in-memory")
     catalog.create_namespace("a")
-    catalog._add("a.t", "0")
+    catalog.add_pointer("a.t", "0")
 
     def bump(_):
         while True:
-            base = catalog._pointer("a.t")
+            base = catalog.load_pointer("a.t")
             try:
-                return catalog._swap("a.t", base, str(int(base) + 1))
+                return catalog.swap_pointer("a.t", base, str(int(base) + 1))
             except CommitFailedException:
                 continue
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(bump, range(64)))
-    assert catalog._pointer("a.t") == "64"
+    assert catalog.load_pointer("a.t") == "64"
 
 
 GOLDEN = next(
@@ -270,11 +270,11 @@ def test_databases_of_java(tmp_path, layout, upgrade):
         found = catalog.load_namespace_properties(name)
         assert content.items() <= found.items()
     for name, table in expected["tables"].items():
-        assert catalog._pointer(name) == table["metadata_location"]
+        assert catalog.load_pointer(name) == table["metadata_location"]
         namespace = tuple(name.split(".")[:-1])
         assert (*namespace, name.rpartition(".")[2]) in catalog.list_tables(namespace)
-        catalog._swap(name, table["metadata_location"], "file:/new")
-        assert catalog._pointer(name) == "file:/new"
+        catalog.swap_pointer(name, table["metadata_location"], "file:/new")
+        assert catalog.load_pointer(name) == "file:/new"
     with sqlite3.connect(tmp_path / file) as raw:
         columns = [row[1] for row in raw.execute("PRAGMA table_info(iceberg_tables)")]
     raw.close()
@@ -290,10 +290,10 @@ def test_views_of_others_are_no_tables(tmp_path):
     raw.close()
     assert catalog.list_tables("a") == [("a", "t")]
     with pytest.raises(NoSuchTableError):
-        catalog._pointer("a.v")
+        catalog.load_pointer("a.v")
     with pytest.raises(TableAlreadyExistsError):
-        catalog._add("a.v", "m")
-    catalog._remove("a.t")
+        catalog.add_pointer("a.v", "m")
+    catalog.remove_pointer("a.t")
     with pytest.raises(NamespaceNotEmptyError):
         catalog.drop_namespace("a")
 
@@ -324,7 +324,7 @@ def test_views(tmp_path, typed):
         assert catalog.list_views("a") == [("a", "u")]
     with pytest.raises(NoSuchViewError, match=r"view a\.v does not exist in catalog c"):
         catalog.drop_view("a.v")
-    catalog._add("a.t", "m")
+    catalog.add_pointer("a.t", "m")
     with pytest.raises(NoSuchViewError):
         catalog.drop_view("a.t")
     assert ("a", "t") in catalog.list_tables("a")
@@ -353,7 +353,7 @@ def test_pyiceberg_shares_the_database(tmp_path):
     theirs = Theirs("c", uri=uri, warehouse=f"file://{tmp_path}")
     assert theirs.load_namespace_properties("a.b")["owner"] == "us"
     table = theirs.create_table("a.b.t", Schema(NestedField(1, "id", LongType(), required=False)))
-    assert ours._pointer("a.b.t") == table.metadata_location
+    assert ours.load_pointer("a.b.t") == table.metadata_location
     theirs.create_namespace("z", {"k": "v"})
     assert ours.load_namespace_properties("z") == {"k": "v"}
     assert ours.list_namespaces() == [("a",), ("z",)]
