@@ -30,7 +30,7 @@ NOT_PLAIN_PROSE = re.compile(
 PLAIN_RUST = [
     "crates/table/src/file/parquet",
     "crates/table/src/plan",
-    "crates/table/src/read/deletes",
+    "crates/table/src/read",
     "crates/table/src/stream.rs",
 ]
 #: Of a thousand lines of Python.

@@ -1,8 +1,8 @@
-//! Where the values of each wanted column come from ("Column Projection").
+//! Decides where the values of each selected column come from ("Column Projection").
 //!
-//! A file is planned once: every wanted field gets a [`Source`], by field id and at any depth. The rules of the
-//! specification for an id that the file lacks are one function, [`Rules::absent`], in the order in which the
-//! specification lists them; a rule is added there and nowhere else.
+//! A file is planned once: every selected field gets a [`Source`], found by field id, at any depth. [`Rules::absent`]
+//! holds the specification's rules for ids that the file lacks, in the specification's order; new rules belong there
+//! only.
 
 use std::sync::Arc;
 
@@ -20,30 +20,30 @@ use crate::file::parquet::variant::{Layout, Misfit};
 use crate::file::parquet::variant_value::{Parts, ValueLayout};
 use crate::plan::variant_paths::VariantPath;
 
-/// Where a field's values come from.
+/// The source of a field's values.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// A column (or child) of the file, by its place among its siblings.
+    /// A column (or child) of the file, by its index among its siblings.
     File {
-        /// Place in the batch or struct that the file reader returns.
+        /// Index in the batch or struct that the file reader returns.
         position: usize,
-        /// How it becomes the wanted type.
+        /// How it is converted to the wanted type.
         shape: Shape,
     },
     /// One value for every row; `None` is null.
     Constant(Option<Value>),
-    /// A struct that the file lacks, made of its fields in every row.
+    /// A struct that the file lacks, built from its fields in every row.
     Struct(Vec<Planned>),
-    /// A value inside of the variants of a column of the file.
+    /// A value inside the variants of a column.
     Inside {
-        /// The column, of nothing but its variants, whose values have taken their place.
+        /// The column that contains only the variant, with the value in its place.
         column: Box<Planned>,
     },
-    /// What the file stores, and a number that rows inherit where that is null or missing.
+    /// The stored column, with an inherited number for rows where it is null or missing.
     Inherited {
-        /// Place and shape of what is stored.
+        /// Index and shape of the stored column.
         stored: Option<(usize, Shape)>,
-        /// What is inherited.
+        /// The inherited number.
         number: Inherited,
     },
 }
@@ -53,63 +53,63 @@ pub enum Source {
 pub enum Inherited {
     /// The same for all rows.
     Same(i64),
-    /// Counted from the first row of the file on.
+    /// Counted from the first row of the file.
     Counted {
         /// The number of the first row.
         first: i64,
-        /// Place of the column of row positions.
+        /// Index of the column of row positions.
         position: usize,
     },
 }
 
-/// How an array of the file becomes one of the wanted type.
+/// How an array of the file is converted to the wanted type.
 #[derive(Debug, Clone)]
 pub enum Shape {
-    /// It is that already.
+    /// No conversion.
     Keep,
     /// A legal promotion, or another layout of the same values.
     Promote(Promotion),
-    /// Each wanted child from its own source.
+    /// Each selected child from its own source.
     Struct(Vec<Planned>),
-    /// Elements reshaped.
+    /// Converts the elements.
     List(Box<Planned>),
-    /// Keys and values reshaped.
+    /// Converts keys and values.
     Map(Box<Planned>, Box<Planned>),
     /// A variant, shredded or not, and the path of its column.
     Variant(Arc<str>, Layout),
-    /// One value of each variant, the path of its column, and what is read of it.
+    /// One value of each variant, with the path of its column and the parts to read.
     VariantValue(Arc<str>, Box<ValueLayout>, Box<Shape>),
-    /// Some parts of a column, each with what is read of it: not an array of its own.
+    /// Several parts of one column, each with its own shape; not an array itself.
     Parts(Vec<(usize, Self)>),
 }
 
-/// A wanted field and its source.
+/// A selected field and its source.
 #[derive(Debug, Clone)]
 pub struct Planned {
-    /// The field as the reader returns it.
+    /// The field that the reader returns.
     pub target: FieldRef,
-    /// The wanted Iceberg type.
+    /// The Iceberg type.
     pub ty: Type,
-    /// Where its values come from.
+    /// The source of its values.
     pub source: Source,
 }
 
-/// What the rules need to know of a data file besides its columns.
+/// What the rules need to know about a data file besides its columns.
 pub trait Constants {
-    /// The partition value of an identity field on this source column: `Some(None)` is a null partition value.
+    /// The partition value of the identity field on this source column: `Some(None)` is null.
     fn identity(&self, source_id: i32) -> Option<Option<Value>>;
 
-    /// The value that a metadata column has in all rows; `None` for other columns.
+    /// The value of a metadata column in all rows; `None` for other columns.
     fn metadata(&self, _: &Field) -> Option<Option<Value>> {
         None
     }
 
-    /// All fields of a struct of the table, of which a part may be wanted.
+    /// All fields of a table struct, including those the scan does not select.
     fn whole_struct(&self, _: i32) -> Option<&StructType> {
         None
     }
 
-    /// The path inside of variants that a column of the scan is.
+    /// The path inside variants, if the scan column is one.
     fn variant_path(&self, _: i32) -> Option<&VariantPath> {
         None
     }
@@ -125,7 +125,7 @@ pub trait Constants {
     }
 }
 
-/// The rules, for one file.
+/// The rules for one file.
 pub struct Rules<'a> {
     /// Path of the file, for errors.
     pub path: &'a str,
@@ -134,7 +134,7 @@ pub struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// Plans the wanted columns against the columns of a file.
+    /// Plans the selected columns against the columns of a file.
     pub fn plan(&self, wanted: &[(Field, FieldRef)], file: &Fields) -> Result<Vec<Planned>> {
         wanted.iter().map(|(field, target)| self.field(field, target, file, &field.name)).collect()
     }
@@ -146,12 +146,13 @@ impl Rules<'_> {
         }
         let is_field = |sibling: &FieldRef| field_id(sibling) == Some(field.id);
         let position = match field.id == POS.id {
-            // Files may store a column of that id: the position of rows comes behind it.
+            // // A file may store a column with that id; the column of row positions comes after it.
             true => siblings.iter().rposition(is_field),
             false => siblings.iter().position(is_field),
         };
-        // The value of an identity field goes before a stored column: planning has pruned by it and dropped its predicates
-        // from the residual, so rows with another value would contradict the filter that found them.
+        // // The value of an identity field takes precedence over a stored column: planning has pruned by it and
+        // removed its predicates from the residual, so rows with another value would contradict the filter that found
+        // them.
         let constant = self.constants.identity(field.id).or_else(|| self.constants.metadata(field));
         let found = position.and_then(|at| siblings.get(at).map(|found| (at, found)));
         let source = match (constant, found) {
@@ -167,7 +168,7 @@ impl Rules<'_> {
         Ok(Planned { target: target.clone(), ty: field.ty.clone(), source })
     }
 
-    /// The column of a variant with the value of a path in its place.
+    /// The column of a variant with the value at a path in its place.
     fn variant_value(&self, inside: &VariantPath, target: &FieldRef, siblings: &Fields) -> Result<Planned> {
         let root = &inside.root;
         let mut planned = self.field(root, &in_place(root, target.data_type()), siblings, &root.name)?;
@@ -175,7 +176,7 @@ impl Rules<'_> {
         Ok(planned)
     }
 
-    /// Reads the value of a path where the variant lies that a column consists of.
+    /// Replaces the variant that a column contains by the value at a path.
     fn narrow(&self, planned: &mut Planned, extract: &Extract) -> Result<()> {
         match &mut planned.source {
             Source::File { shape: Shape::Struct(inner), .. } | Source::Struct(inner) => {
@@ -193,12 +194,12 @@ impl Rules<'_> {
                 *shape = Shape::VariantValue(path.clone(), Box::new(layout), Box::new(read));
                 Ok(())
             }
-            // A constant is null: nothing is inside of it.
+            // // A constant here is null, and so is everything inside it.
             _ => Ok(()),
         }
     }
 
-    /// Row ids and sequence numbers: stored, where rows were moved from another file, else inherited.
+    /// Row ids and sequence numbers: stored if rows were moved from another file, otherwise inherited.
     fn lineage(
         &self,
         field: &Field,
@@ -212,7 +213,7 @@ impl Rules<'_> {
             None => None,
         };
         if field.id == LAST_UPDATED_SEQUENCE_NUMBER.id {
-            // Files of version 1 have no number.
+            // // Files of version 1 tables have no number.
             let number = self.constants.sequence_number();
             return Ok(match (number, stored) {
                 (None, _) => Source::Constant(None),
@@ -232,7 +233,7 @@ impl Rules<'_> {
             && (field.initial_default.is_some()
                 || self.has_identities(self.constants.whole_struct(field.id).unwrap_or(ty)))
         {
-            // Of a struct that is there, or whose default is that of its fields, each field has its own rules.
+            // // In a struct that exists, or whose default is that of its fields, each field follows its own rules.
             let fields = ty.fields.iter().zip(targets);
             let fields = fields
                 .map(|(child, target)| self.field(child, target, &Fields::empty(), &format!("{path}.{}", child.name)));
@@ -250,7 +251,7 @@ impl Rules<'_> {
         Ok(Source::Constant(None))
     }
 
-    /// Whether the partition has a value for a field of a struct.
+    /// Whether the partition has a value for some field of a struct.
     fn has_identities(&self, ty: &StructType) -> bool {
         ty.fields.iter().any(|field| match &field.ty {
             Type::Struct(inner) => self.has_identities(inner),
@@ -303,7 +304,7 @@ impl Rules<'_> {
         }
     }
 
-    /// The element of a list, or the key or value of a map: there is one, so its place is fixed and its id not asked.
+    /// The element of a list, or the key or value of a map. There is only one, so it is found by position, not by id.
     fn inner(&self, field: &Field, target: &FieldRef, found: &FieldRef, path: &str) -> Result<Planned> {
         let shape = self.shape(field, target, found, path)?;
         Ok(Planned { target: target.clone(), ty: field.ty.clone(), source: Source::File { position: 0, shape } })
@@ -346,7 +347,7 @@ fn is_moment(ty: &Type) -> bool {
     matches!(ty, P::Date | P::Time | P::Timestamp | P::Timestamptz | P::TimestampNs | P::TimestamptzNs)
 }
 
-/// The column of a variant as it is read: with values of this type where the variants are.
+/// The column of a variant as read, with values of this type in place of the variants.
 fn in_place(column: &Field, wanted: &DataType) -> FieldRef {
     let ty = match &column.ty {
         Type::Struct(ty) => DataType::Struct(ty.fields.iter().map(|field| in_place(field, wanted)).collect()),
@@ -366,7 +367,7 @@ impl Shape {
     }
 }
 
-/// Marks, in order of depth-first leaves, those that the plan reads; `file` are the columns it was planned against.
+/// Marks the leaves that the plan reads, in depth-first order; `file` are the columns it was planned against.
 pub fn leaves(planned: &[Planned], file: &Fields) -> Vec<usize> {
     let mut marks = Vec::new();
     let mut next = 0;
@@ -389,7 +390,7 @@ fn shape_at(planned: &Planned, at: usize) -> Option<&Shape> {
     }
 }
 
-/// Visits a field's leaves; `wanted` are the shapes that read this field (none: it is skipped).
+/// Visits a field's leaves; `wanted` are the shapes that read it (empty: it is skipped).
 fn mark(wanted: &[&Shape], field: &FieldRef, next: &mut usize, marks: &mut Vec<usize>) {
     let before = marks.len();
     let first = *next;
@@ -419,14 +420,14 @@ fn mark(wanted: &[&Shape], field: &FieldRef, next: &mut usize, marks: &mut Vec<u
             *next += 1;
         }
     }
-    // A nested column of which no leaf is wanted still has nulls of its own: another leaf has them.
+    // // If no leaf of a nested column is selected, read one leaf for the column's nulls.
     if !wanted.is_empty() && marks.len() == before {
         marks.extend(few_leaves(field.data_type(), first).1);
     }
 }
 
-/// The number of leaves of a type whose first is `first`, and a few of them that a reader makes an array of the type from: a map is
-/// read by key and value or not at all.
+/// The number of leaves of a type whose first leaf is `first`, and the few of them from which a reader can build an
+/// array: a map is read by key and value or not at all.
 fn few_leaves(ty: &DataType, first: usize) -> (usize, Vec<usize>) {
     match ty {
         DataType::Struct(children) if !children.is_empty() => {
@@ -457,7 +458,7 @@ fn few_leaves(ty: &DataType, first: usize) -> (usize, Vec<usize>) {
     }
 }
 
-/// The shapes with which a shape reads the child at a place.
+/// The shapes with which a shape reads the child at an index.
 fn inside(shape: &Shape, position: usize) -> Vec<&Shape> {
     match shape {
         Shape::Keep | Shape::Promote(_) | Shape::Variant(..) => vec![shape],

@@ -1,4 +1,4 @@
-//! The columns of one file: the ids that they are read by, and the leaves that are read for some columns.
+//! The columns of one file: the ids they are read by, and the leaves to read for some columns.
 
 use arrow_schema::{FieldRef, Fields, Schema as ArrowSchema};
 use icefield_format::manifest::FileFormat;
@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::file::leaves::projected;
 use crate::plan::wanted::Wanted;
 
-/// The columns of a file with the ids that they are read by: its own, else those of the name mapping, else positions; in Avro,
-/// as in the Java library, those of the table's names.
+/// The columns of a file with the ids they are read by: their own, otherwise those of the name mapping, otherwise
+/// positions; in Avro, as in the Java library, ids of the table columns with their names.
 pub(super) fn with_ids(wanted: &Wanted, format: &str, fields: &Fields) -> Fields {
     let by_names = || {
         NameMapping::of_schema(&wanted.schema).ok().filter(|_| FileFormat::from_name(format) == Some(FileFormat::Avro))
@@ -24,7 +24,7 @@ pub(super) fn with_ids(wanted: &Wanted, format: &str, fields: &Fields) -> Fields
     }
 }
 
-/// The leaves to read for some columns, and the plan of those columns over batches of these leaves.
+/// The leaves to read for some columns, and the plan of these columns over batches of these leaves.
 pub(crate) fn plan_columns(
     rules: &Rules<'_>,
     columns: &Schema,
@@ -34,7 +34,7 @@ pub(crate) fn plan_columns(
     plan_pairs(rules, &pairs(columns, output), fields)
 }
 
-/// As [`plan_columns`], of columns each with its Arrow field.
+/// As [`plan_columns`], for columns with their Arrow fields.
 pub(super) fn plan_pairs(
     rules: &Rules<'_>,
     wanted: &[(Field, FieldRef)],
@@ -45,7 +45,7 @@ pub(super) fn plan_pairs(
     Ok((marks, planned))
 }
 
-/// Columns, each with its Arrow field.
+/// Pairs columns with their Arrow fields.
 pub(crate) fn pairs(columns: &Schema, output: &ArrowSchema) -> Vec<(Field, FieldRef)> {
     columns.fields().iter().cloned().zip(output.fields().iter().cloned()).collect()
 }

@@ -1,9 +1,9 @@
-//! Tasks to Arrow batches ("Column Projection", "Scan Planning").
+//! Reads tasks to Arrow batches ("Column Projection", "Scan Planning").
 //!
-//! A [file](crate::file) has columns and batches of some of them; [`columns`] decides where every wanted value comes
-//! from, [`reshape`] applies that, [`task`] puts them together for the files of one task, and [`scan`] is the path from a scan to
-//! rows,
-//! [`row_scan`] says which rows of a table those are. A new rule is a line in [`columns::Rules`].
+//! A [file](crate::file) has columns and returns batches of some of them. [`columns`] decides where each selected
+//! value comes from, and [`reshape`] applies this. [`task`] combines them for the files of one task. [`scan`] is the
+//! path from a scan to rows, and [`row_scan`] chooses which rows of a table these are. A new projection rule is a
+//! line in [`columns::Rules`].
 
 pub mod changelog;
 pub mod columns;

@@ -1,4 +1,4 @@
-//! How rows are read, whichever they are: batches, memory, dictionaries.
+//! Read options that apply to any rows: batch size, memory, dictionaries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,31 +10,31 @@ use crate::file::BATCH_ROWS;
 use crate::plan::part::FilePart;
 use crate::stream::BatchStream;
 
-/// Bytes of a file that a thread fetches before it decodes them, about: those of a row group.
+/// Approximate bytes of a file that a thread fetches before decoding: a row group.
 const FETCHED: u64 = 128 << 20;
-/// How many times as large as in its file a row is in memory, about.
+/// Approximate growth of a row from its file to memory.
 const GROWTH: u64 = 4;
-/// Bytes of a row in a file of which nobody knows the number of rows.
+/// Assumed bytes per row if the number of rows is unknown.
 const SOME_ROW: u64 = 100;
-/// Batches of a thread that are decoded or wait, and as many again while they are made.
+/// Batches per thread that are decoded or buffered, counting those in progress.
 const IN_FLIGHT: usize = 8;
 
 /// How rows are read.
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
-    /// Rows of a batch, at the most.
+    /// Maximum rows per batch.
     pub batch_rows: Option<usize>,
-    /// Bytes that batches and what they are decoded from take, about.
+    /// Approximate bytes of batches and of the data they are decoded from.
     pub memory: Option<usize>,
-    /// Columns of text or bytes that are returned as dictionaries.
+    /// String and binary columns to return as dictionaries.
     pub dictionaries: Vec<String>,
-    /// The types that columns are returned in, where an engine takes no others; not together with `dictionaries`.
+    /// The column types to return, for engines with fewer types; not together with `dictionaries`.
     pub schema: Option<SchemaRef>,
-    /// Told of the files that are read.
+    /// Counts the files that are read.
     pub progress: Option<Arc<Progress>>,
 }
 
-/// How far a scan has come.
+/// Progress of a scan.
 #[derive(Debug, Default)]
 pub struct Progress {
     files: AtomicUsize,
@@ -42,12 +42,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Files, or parts of files, to read.
+    /// Number of files, or parts of files, to read.
     pub fn files(&self) -> usize {
         self.files.load(Ordering::Relaxed)
     }
 
-    /// Those of them that were opened.
+    /// Number of those that were opened.
     pub fn opened(&self) -> usize {
         self.opened.load(Ordering::Relaxed)
     }
@@ -62,7 +62,7 @@ impl Progress {
 }
 
 impl ReadOptions {
-    /// Checks the numbers, and that no two of the options contradict each other.
+    /// Checks the numbers, and that the options do not contradict each other.
     pub fn check(&self) -> Result<()> {
         match (self.batch_rows, self.memory) {
             (Some(0), _) => Err(Error::invalid("batch_size: a batch has at least one row")),
@@ -74,7 +74,7 @@ impl ReadOptions {
         }
     }
 
-    /// Threads that read some parts, `most` at the most: as many as have room for what they fetch.
+    /// Number of threads to read some parts, at most `most`: as many as the memory limit allows for what they fetch.
     pub(crate) fn threads(&self, most: usize, parts: &[FilePart]) -> usize {
         let Some(memory) = self.memory else { return most };
         let fetched = parts.iter().map(|part| part.size.min(FETCHED)).max().unwrap_or(0);
@@ -82,7 +82,7 @@ impl ReadOptions {
         usize::try_from(room).unwrap_or(most).clamp(1, most)
     }
 
-    /// Rows of a batch of a part that so many threads read, at the most.
+    /// Maximum rows per batch of a part, if this many threads read.
     pub(super) fn batch_rows(&self, part: &FilePart, threads: usize) -> usize {
         let asked = self.batch_rows.unwrap_or(BATCH_ROWS);
         let Some(memory) = self.memory else { return asked };
@@ -94,7 +94,7 @@ impl ReadOptions {
         asked.min(memory / IN_FLIGHT / threads.max(1) / row).max(1)
     }
 
-    /// A stream in this manner, as far as its batches are concerned.
+    /// Applies the options that concern batches to a stream.
     pub fn apply(&self, stream: BatchStream) -> Result<BatchStream> {
         self.check()?;
         let stream = match self.batch_rows {
@@ -111,7 +111,7 @@ impl ReadOptions {
         }
     }
 
-    /// The schema with dictionaries, where some are asked for.
+    /// The schema with the requested dictionaries, if any.
     fn with_dictionaries(&self, output: &SchemaRef) -> Result<Option<SchemaRef>> {
         if self.dictionaries.is_empty() {
             return Ok(None);

@@ -1,7 +1,7 @@
-//! Filters of an ORC file that belongs to no table: its columns are found by their names.
+//! Filters on an ORC file without a table: columns are found by name.
 //!
-//! It is part of `read` and not of `file`, as rows are tested like those of a table: the rules of projection bring the columns of
-//! the file to the types of Iceberg.
+//! This is in `read` and not in `file`, because rows are tested like those of a table: the rules of projection
+//! convert the file's columns to Iceberg types.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::reshape::Reshape;
 use crate::error::{Error, Result};
 use crate::file::orc::predicate as orc_predicate;
 
-/// The version that has all types.
+/// The format version with all types.
 const NEWEST: u8 = 3;
 
 /// Tests whole rows of a file.
@@ -39,13 +39,13 @@ impl RowFilter for ByName {
     }
 }
 
-/// What of a file a filter lets through: a predicate that skips stripes and row groups, and a test of rows.
+/// Converts a filter to a predicate that skips stripes and row groups, and a test of rows.
 ///
-/// `file` is the schema of the whole file, `arrow` says how its types become Arrow's.
+/// `file` is the schema of the whole file; `arrow` controls the conversion of its types to Arrow.
 ///
 /// # Errors
 ///
-/// Columns that the file lacks, or that are of no type that can be compared: a union, a root that is no struct.
+/// Missing columns, columns of a type that cannot be compared, such as a union, and a root that is not a struct.
 pub fn filter(
     expr: &Expr,
     file: &TypeDescription,

@@ -1,4 +1,4 @@
-//! Reading a stored type as a wider one ("Schema Evolution"), or another layout of the same values.
+//! Reads a stored type as a wider one ("Schema Evolution"), or as another layout of the same values.
 
 use std::sync::Arc;
 
@@ -11,32 +11,32 @@ use icefield_format::avro::decimal::unscaled;
 use crate::error::{Error, Result};
 use crate::file::parquet::decimals;
 
-/// Microseconds of a day.
+/// Microseconds per day.
 const DAY: i64 = 86_400_000_000;
 
-/// How values become the wanted Arrow type.
+/// How values are converted to the wanted Arrow type.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Promotion {
-    /// Arrow's own cast: it cannot fail for legal data.
+    /// Arrow's own cast, which cannot fail for legal data.
     Cast(DataType),
     /// `date` to `timestamp` and `timestamp_ns` (v3): midnight of the day.
     DateToTimestamp(DataType),
-    /// Nanoseconds that another wrote under a column of microseconds: the one in which they are, as of INT96 and in ORC. Arrow's
-    /// cast takes the next one before 1970.
+    /// Nanoseconds stored for a microsecond column, as in INT96 and ORC: rounded down. Arrow's cast rounds toward
+    /// zero, which is wrong before 1970.
     NanosToMicros(DataType),
-    /// Moments of a file whose flag for a zone differs from the table's: the numbers are those of the wall clock in UTC either way,
+    /// Timestamps with a zone flag that differs from the table's. The numbers are the wall clock in UTC either way,
     /// as in the Java library.
     OtherZone(DataType),
-    /// Numbers of which the file does not say what they count: what the table's type counts.
+    /// Plain numbers without a unit, which take the unit of the table's type.
     Counted(DataType),
-    /// The big-endian bytes of decimals, which may be longer than their number.
+    /// Big-endian bytes of decimals, which may be longer than necessary.
     DecimalBytes(DataType),
-    /// A column without values under any type: a file column of Arrow type null.
+    /// A column of Arrow type null, which holds no values and fits any type.
     Nulls(DataType),
 }
 
-/// The rule for a file's column and a wanted Arrow type. ORC has no type for some of Iceberg's and says so in attributes
-/// ("Appendix A: ORC").
+/// The conversion of a file's column to a wanted Arrow type. ORC has no type for some of Iceberg's types and uses
+/// attributes ("Appendix A: ORC").
 pub fn of_field(field: &Field, wanted: &DataType) -> Option<Promotion> {
     let is = |key: &str, value: &str| field.metadata().get(key).is_some_and(|found| found == value);
     if let Some((_, scale)) = decimals::declared(field) {
@@ -53,7 +53,7 @@ pub fn of_field(field: &Field, wanted: &DataType) -> Option<Promotion> {
     }
 }
 
-/// The rule for a stored and a wanted Arrow type; `None` where the one cannot be read as the other.
+/// The conversion of a stored Arrow type to a wanted one; `None` if it cannot be read as that.
 pub fn rule(stored: &DataType, wanted: &DataType) -> Option<Promotion> {
     use DataType::{
         Binary, BinaryView, Boolean, Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256, Dictionary,
@@ -77,12 +77,12 @@ pub fn rule(stored: &DataType, wanted: &DataType) -> Option<Promotion> {
         | (Date64, Date32)
         | (Time32(_), Time64(_)) => cast(),
         (Time64(_), Time64(TimeUnit::Microsecond)) => cast(),
-        // Of a type with more digits than the table's, each value that fits is read.
+        // // A type with more digits than the table's: each value that fits is read.
         (
             Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale),
             Decimal128(_, wanted_scale),
         ) if scale == wanted_scale => cast(),
-        // A file may hold another unit than the table (milliseconds, INT96): the values are the same instants.
+        // // A file may use another unit than the table (milliseconds, INT96): the values are the same instants.
         (Timestamp(unit, zone), Timestamp(wanted_unit, wanted_zone)) => match (unit, wanted_unit) {
             (TimeUnit::Nanosecond, TimeUnit::Microsecond) => Some(Promotion::NanosToMicros(wanted.clone())),
             _ if zone.is_some() != wanted_zone.is_some() => Some(Promotion::OtherZone(wanted.clone())),
@@ -97,7 +97,7 @@ pub fn rule(stored: &DataType, wanted: &DataType) -> Option<Promotion> {
 }
 
 impl Promotion {
-    /// The array with the wanted type.
+    /// Converts an array to the wanted type.
     pub fn apply(&self, array: &ArrayRef, path: &str) -> Result<ArrayRef> {
         let strict = CastOptions { safe: false, ..CastOptions::default() };
         let cast = |wanted: &DataType| {
@@ -132,7 +132,7 @@ impl Promotion {
             }
             Self::Nulls(wanted) => Ok(arrow_array::new_null_array(wanted, array.len())),
             Self::DateToTimestamp(wanted) => {
-                // A day outside the timestamp's range is corrupt; Arrow's cast would wrap.
+                // // A day outside the timestamp's range is corrupt; Arrow's cast would wrap.
                 let limit =
                     if *wanted == DataType::Timestamp(TimeUnit::Nanosecond, None) { 106_751 } else { 106_751_991 };
                 let days = array.as_primitive::<Date32Type>();
@@ -151,11 +151,11 @@ fn relabelled(array: &ArrayRef, ty: DataType, path: &str) -> Result<ArrayRef> {
     data.map(make_array).map_err(|error| Error::corrupt_file(path, error))
 }
 
-/// The decimals that bytes are the numbers of.
+/// Decimals from their bytes.
 fn from_bytes(array: &ArrayRef, wanted: &DataType) -> std::result::Result<ArrayRef, String> {
     let number = |bytes: &[u8]| match (unscaled(bytes), bytes) {
         (Ok(number), _) => Ok(number),
-        // As other readers have it, no bytes at all are 0.
+        // // An empty byte string is 0, as in other readers.
         (Err(_), []) => Ok(0),
         (Err(_), bytes) => {
             Err(format!("a decimal of {} bytes has more than the 38 digits that can be read", bytes.len()))

@@ -1,4 +1,4 @@
-//! Applying a plan of columns to the batches of a file.
+//! Applies a plan of columns to the batches of a file.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::arrow::constant::repeat;
 use crate::error::{Error, Result};
 use crate::file::parquet::variant::Fault;
 
-/// A plan bound to the schema that its batches get.
+/// A plan, bound to the schema of its batches.
 #[derive(Debug, Clone)]
 pub struct Reshape {
     path: Arc<str>,
@@ -24,12 +24,12 @@ pub struct Reshape {
 }
 
 impl Reshape {
-    /// Binds a plan; `schema` has one field a planned column.
+    /// Binds a plan; `schema` has one field per planned column.
     pub fn new(path: &str, schema: SchemaRef, planned: Vec<Planned>) -> Self {
         Self { path: path.into(), schema, planned }
     }
 
-    /// The batch as it is wanted.
+    /// Converts a batch to the selected columns.
     pub fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let column = |one: &Planned| {
@@ -70,7 +70,7 @@ impl Reshape {
         }
     }
 
-    /// What a column consists of, below the structs around it.
+    /// The single column inside nested structs.
     fn inside(&self, column: &Planned, siblings: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let mut array = self.column(column, siblings, rows)?;
         while let Some(parent) = array.as_struct_opt() {
@@ -86,7 +86,7 @@ impl Reshape {
         siblings.get(position).ok_or_else(|| self.inconsistent())
     }
 
-    /// The stored numbers, and inherited ones where those are null.
+    /// The stored numbers, with inherited ones where they are null.
     fn inherited(
         &self,
         stored: Option<&ArrayRef>,
@@ -164,7 +164,7 @@ impl Reshape {
         }
     }
 
-    /// Decimals of more digits than their type has are corrupt: Parquet stores the number whatever the type says.
+    /// Refuses decimals with more digits than their type: Parquet stores any number, whatever the type.
     fn check_digits(&self, array: &ArrayRef, precision: u8) -> Result<()> {
         let decimals = array.as_primitive_opt::<Decimal128Type>().ok_or_else(|| self.inconsistent())?;
         let limit = 10_i128.saturating_pow(u32::from(precision));
@@ -191,7 +191,7 @@ impl Reshape {
     }
 }
 
-/// What is wrong with the rows of a column, with its name; that of a field in it is Arrow's to tell.
+/// Adds the column's name to an error about its rows; Arrow names a nested field.
 fn in_column(error: Error, name: &str) -> Error {
     match error {
         Error::CorruptFile { path, message } if !message.starts_with("column ") => {
@@ -210,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    /// A batch with one decimal(4, 2) column, alone or in a struct, read as it is.
+    /// A batch with one decimal(4, 2) column, at the top level or in a struct, read unchanged.
     fn read(values: Vec<Option<i128>>, nested: bool) -> Result<RecordBatch> {
         let decimals = Decimal128Array::from(values).with_precision_and_scale(4, 2).unwrap();
         let field = Arc::new(ArrowField::new("x", DataType::Decimal128(4, 2), true));

@@ -1,4 +1,5 @@
-//! Rows that a filter of `_pos` and `_row_id` leaves of a file, before anything of it is decoded: both count the rows of a file.
+//! Ranges of rows that a filter on `_pos` and `_row_id` keeps of a file, computed before decoding: both number the
+//! rows of a file.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,11 +12,11 @@ use icefield_format::value::Value;
 
 use crate::file::ranges::{both, either};
 
-/// One behind the last row that a file may have.
+/// One past the last row number that a file may have.
 const END: u64 = i64::MAX.unsigned_abs();
 
-/// The rows that a filter leaves, by number in the file; `None` where that may be all of them. `fields` are the file's columns,
-/// `first_row_id` is inherited by rows whose id is not stored.
+/// The rows that a filter keeps, by number in the file; `None` if that may be all. `fields` are the file's columns;
+/// rows without a stored id inherit theirs from `first_row_id`.
 pub(super) fn rows_left(filter: &BoundExpr, fields: &Fields, first_row_id: Option<i64>) -> Option<Vec<Range<u64>>> {
     let is_stored = fields.iter().any(|field| field_id(field) == Some(ROW_ID.id));
     let numbers = Numbers { first_row_id: first_row_id.filter(|_| !is_stored) };
@@ -27,9 +28,9 @@ fn all() -> Vec<Range<u64>> {
     std::iter::once(0..END).collect()
 }
 
-/// What counts the rows of a file.
+/// Which number of a row the filter tests.
 struct Numbers {
-    /// Where row ids are counted and not stored, that of the first row.
+    /// The first row's id, if row ids are inherited and not stored.
     first_row_id: Option<i64>,
 }
 
@@ -59,7 +60,7 @@ impl Numbers {
     }
 }
 
-/// The rows whose number passes a test, of which the first has the number `first`.
+/// The rows whose numbers pass a test; the first row has the number `first`.
 fn ranges(test: &Test<Value, Arc<ValueSet>>, first: i64) -> Option<Vec<Range<u64>>> {
     let row = |value: &Value| match value {
         Value::Long(value) => Some(i128::from(*value) - i128::from(first)),

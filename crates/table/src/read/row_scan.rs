@@ -1,5 +1,5 @@
-//! Which rows of a table are read: those of a scan, or the compared rows of a changelog; of them some columns, and as many as a
-//! limit allows.
+//! Chooses the rows of a table to read: those of a scan, or the compared rows of a changelog; with selected columns
+//! and an optional limit.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::plan::wanted::Wanted;
 use crate::plan::{Plan, Scan};
 use crate::stream::BatchStream;
 
-/// The rows of a scan, some of their columns.
+/// The rows of a scan, with some of their columns.
 #[derive(Debug, Clone)]
 pub struct RowScan {
     scan: Scan,
@@ -27,10 +27,10 @@ pub struct RowScan {
 }
 
 impl RowScan {
-    /// The rows of a scan, `limit` at the most; with all columns unless some are named ([`Scan::wanted`]).
+    /// The rows of a scan, at most `limit`; with all columns unless some are named ([`Scan::wanted`]).
     ///
     /// # Errors
-    /// Unknown columns, and a filter that the table cannot be tested by: here, and not when rows are read.
+    /// Unknown columns, and a filter that does not fit the table; raised here, before rows are read.
     pub fn new(scan: Scan, columns: Option<&[String]>, limit: Option<usize>) -> Result<Self> {
         let wanted = scan.wanted(columns)?;
         Ok(Self { scan, wanted, limit, comparison: None })
@@ -55,7 +55,7 @@ impl RowScan {
         &self.wanted
     }
 
-    /// The rows, as they are read.
+    /// Reads the rows.
     pub fn rows(&self, options: &ReadOptions) -> Result<BatchStream> {
         match &self.comparison {
             Some(comparison) => options.apply(changelog::rows(&self.scan, comparison, &self.wanted, self.limit)?),
@@ -63,7 +63,7 @@ impl RowScan {
         }
     }
 
-    /// How many rows there are, the limit at the most.
+    /// The number of rows, at most the limit.
     pub fn count(&self) -> Result<i64> {
         match &self.comparison {
             Some(comparison) => changelog::count(&self.scan, comparison, self.limit),
@@ -83,7 +83,7 @@ impl RowScan {
     /// The tasks of a plan of this scan; see [`Scan::tasks_of`].
     ///
     /// # Errors
-    /// Rows that are compared, of which no task has all.
+    /// Compared rows, because no single task has all of them.
     pub fn tasks(&self, plan: &Plan, options: &SplitOptions, places: Option<&HashSet<usize>>) -> Result<Vec<ReadTask>> {
         if self.comparison.is_some() {
             let message =

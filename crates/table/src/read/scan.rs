@@ -1,7 +1,7 @@
-//! A scan to rows, in this process: the one path that Python, the tests and engines' tasks ([`task`]) run.
+//! Reads a scan in this process: the one path to rows, used by Python, the tests and engines' tasks ([`task`]).
 //!
-//! Files are read whole and in the order of the plan. A large Parquet file is cut where it is opened, so that all threads
-//! have work; a limit reads one file after the other, and no further than it must.
+//! Files are read in plan order. A large Parquet file is split when it is opened, so that all threads have work. With
+//! a limit, files are read one after the other and no further than needed.
 //!
 //! [`task`]: super::task
 
@@ -19,12 +19,12 @@ use crate::plan::wanted::Wanted;
 use crate::plan::{Plan, Scan};
 use crate::stream::BatchStream;
 
-/// The rows of a plan of a scan, file after file, `limit` of them at the most.
+/// The rows of a plan, file after file, at most `limit`.
 pub fn rows(scan: &Scan, plan: &Plan, wanted: &Arc<Wanted>, limit: Option<usize>) -> Result<BatchStream> {
     rows_with(scan, plan, wanted, limit, &ReadOptions::default())
 }
 
-/// As [`rows`], in the manner of some options.
+/// As [`rows`], with read options.
 pub fn rows_with(
     scan: &Scan,
     plan: &Plan,
@@ -36,17 +36,17 @@ pub fn rows_with(
     task::rows_with(ReadTask { wanted: wanted.clone(), parts }, &scan.storage, limit, &limits()?, options)
 }
 
-/// The number of rows of a scan of no columns, `limit` at the most; see [`count_wanted`].
+/// The number of rows of a scan, at most `limit`; see [`count_wanted`].
 pub fn count(scan: &Scan, limit: Option<usize>) -> Result<i64> {
     count_wanted(scan, &*scan.wanted(Some(&[]))?, limit)
 }
 
-/// The number of rows that a scan has of what is wanted, `limit` at the most: from metadata where they tell, else by reading no
-/// more than the filter needs.
+/// The number of rows of a scan, at most `limit`: from metadata where it is exact, otherwise by reading only what the
+/// filter needs.
 pub fn count_wanted(scan: &Scan, wanted: &Wanted, limit: Option<usize>) -> Result<i64> {
     let most = limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(i64::MAX);
     let plan = scan.plan()?;
-    // Metadata count live rows.
+    // // Metadata counts live rows only.
     let (mut rows, unknown) = if wanted.has_deleted_rows() { (0, plan.whole_files()) } else { plan.known_rows()? };
     if rows >= most || unknown.is_empty() {
         return Ok(rows.min(most));

@@ -1,4 +1,4 @@
-//! A task to rows: each part is opened, cut where it is large, and its columns brought to what is wanted.
+//! Reads a task: opens each part, splits it if it is large, and converts its columns to the selected ones.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -34,11 +34,11 @@ use crate::runtime;
 use crate::storage::Storage;
 use crate::stream::{BatchChange, BatchStream, OpenParts, Opened};
 
-/// Rows of a batch, at the least, where fewer are wanted: some of them may be deleted.
+/// Minimum rows per batch even for a smaller limit, because some rows may be deleted.
 const LEAST_ROWS: usize = 1 << 10;
 
-/// Files that are read together, at the most, and their bytes; and how many such groups each thread has to have, so that all of
-/// them are done at the same time, about.
+/// Maximum number of files read together, and of their bytes; and groups per thread, so that all threads finish
+/// together.
 const TOGETHER: usize = 16;
 const GROUP_BYTES: u64 = 1 << 20;
 const GROUPS: usize = 8;
@@ -48,12 +48,12 @@ pub fn rows(task: ReadTask, storage: &Storage, limit: Option<usize>) -> Result<B
     rows_within(task, storage, limit, &limits()?)
 }
 
-/// As [`rows`], with deletes in the memory of some limits.
+/// As [`rows`], with memory limits for deletes.
 pub fn rows_within(task: ReadTask, storage: &Storage, limit: Option<usize>, limits: &Limits) -> Result<BatchStream> {
     rows_with(task, storage, limit, limits, &ReadOptions::default())
 }
 
-/// As [`rows_within`], in the manner of some options.
+/// As [`rows_within`], with read options.
 pub fn rows_with(
     task: ReadTask,
     storage: &Storage,
@@ -64,8 +64,8 @@ pub fn rows_with(
     rows_of(task, storage, limit, limits, options, None)
 }
 
-/// The rows of a task that are chosen by position, all columns of them that are wanted. Files are read whole: the positions are
-/// those of rows that no other part of a file has.
+/// The rows of a task chosen by position, with all selected columns. Files are read whole, because the positions
+/// refer to whole files.
 pub fn rows_chosen(task: ReadTask, storage: &Storage, chosen: Chosen, options: &ReadOptions) -> Result<BatchStream> {
     rows_of(task, storage, None, &limits()?, options, Some(chosen))
 }
@@ -80,7 +80,7 @@ fn rows_of(
 ) -> Result<BatchStream> {
     options.check()?;
     let output = task.wanted.arrow()?;
-    // A limit is mostly small: reading ahead would be wasted.
+    // // Limits are usually small, so reading ahead would be wasted.
     let threads = match limit {
         Some(_) => 1,
         None => options.threads(runtime::threads() * at_once(storage, &task.parts), &task.parts),
@@ -117,13 +117,15 @@ fn rows_of(
     options.apply(stream)
 }
 
-/// Threads for each processor: of files across the network some are fetched while others are decoded.
+/// Number of threads: on remote storage several per processor, so that some files are fetched while others are
+/// decoded.
 fn at_once(storage: &Storage, parts: &[FilePart]) -> usize {
     if parts.iter().any(|part| storage.is_remote(&part.path)) { 2 } else { 1 }
 }
 
-/// How many files in a row a thread may read for one handing over: small ones of this machine, of which there are many for each
-/// thread. To hand a file over takes several changes of threads, which for 1,000 rows are a tenth of the time.
+/// How many consecutive files a thread may read before it hands over batches: several only for small local files, if
+/// there are many for each thread. Handing over takes several context switches, a tenth of the time for a file of
+/// 1,000 rows.
 fn files_together(storage: &Storage, parts: &[FilePart], threads: usize) -> usize {
     match parts.iter().any(|part| storage.is_remote(&part.path)) {
         true => 1,
@@ -131,7 +133,7 @@ fn files_together(storage: &Storage, parts: &[FilePart], threads: usize) -> usiz
     }
 }
 
-/// Parts as tasks, those that are small in groups of so many in a row at the most.
+/// Parts as tasks; small ones in groups of at most `most` consecutive parts.
 fn in_groups(parts: Vec<FilePart>, most: usize, open: impl Fn(FilePart) -> OpenParts) -> Vec<OpenParts> {
     let mut tasks: Vec<OpenParts> = Vec::new();
     let mut group: Vec<OpenParts> = Vec::new();
@@ -157,17 +159,17 @@ fn together(mut parts: Vec<OpenParts>) -> Option<OpenParts> {
     }
 }
 
-/// A part that is opened.
+/// Reads one part.
 struct PartReader<'a> {
     part: &'a FilePart,
     wanted: &'a Wanted,
     output: &'a SchemaRef,
     deletes: PartDeletes,
-    /// Threads that may read the part.
+    /// Number of threads that may read the part.
     threads: usize,
-    /// Rows of a batch, at the most.
+    /// Maximum rows per batch.
     batch_rows: usize,
-    /// Rows that are wanted of all parts, at the most.
+    /// Maximum rows of all parts together.
     limit: Option<usize>,
 }
 
@@ -179,7 +181,7 @@ impl PartReader<'_> {
             return Ok(Opened::Parts(Vec::new()));
         }
         let mut file = file::open(storage, &part.path, &part.format, FileContent::Data, part.size)?;
-        // What the manifest says was believed where rows were counted, and files skipped or dropped, without being read.
+        // // Counting, skipping and dropping files rely on the manifest's row count, so a reader must check it.
         let expected_rows = u64::try_from(part.record_count).ok();
         if let (Some(expected), Some(found)) = (expected_rows, file.rows())
             && expected != found
@@ -213,7 +215,7 @@ impl PartReader<'_> {
         };
         let reshape = Reshape::new(&part.path, self.output.clone(), planned);
         let batch_rows = match (self.limit, &residual) {
-            // No more is decoded than is wanted, if all rows are.
+            // // Without a residual, decode no more rows than the limit needs.
             (Some(limit), Expression::True) => self.batch_rows.min(limit.max(LEAST_ROWS)),
             _ => self.batch_rows,
         };
@@ -262,11 +264,11 @@ impl Constants for () {
     }
 }
 
-/// What a part of a file gives to its rows.
+/// Values that a part of a file gives to its rows.
 struct OfPart<'a> {
     part: &'a FilePart,
     wanted: &'a Wanted,
-    /// The columns that are values inside of variants.
+    /// The columns that are values inside variants.
     paths: &'a VariantPaths,
 }
 
@@ -300,8 +302,8 @@ fn tested_ids(filter: &BoundExpr) -> HashSet<i32> {
     filter.predicates().map(|predicate| predicate.term.reference.id).collect()
 }
 
-/// The residual without tests of columns that have one value in all rows: partition values, defaults, null where the file lacks
-/// them.
+/// The residual without tests of columns that have one value in all rows: partition values, defaults, and null for
+/// columns that the file lacks.
 fn settled(rules: &Rules<'_>, wanted: &Wanted, residual: &BoundExpr, fields: &Fields) -> Result<BoundExpr> {
     if *residual == Expression::True {
         return Ok(Expression::True);
@@ -316,7 +318,7 @@ fn settled(rules: &Rules<'_>, wanted: &Wanted, residual: &BoundExpr, fields: &Fi
     let constants: HashMap<i32, Option<Value>> = columns.fields().iter().zip(planned).filter_map(of_column).collect();
     Ok(decided(residual, |predicate| match predicate.term.reference.path.as_deref()? {
         [column] => constants.get(&column.id).map(|value| predicate.matches_value(value.as_ref())),
-        // Inside of what is null, all is null.
+        // // Everything inside a null is null.
         [column, ..] => {
             constants.get(&column.id).filter(|value| value.is_none()).map(|_| predicate.matches_value(None))
         }
@@ -324,7 +326,7 @@ fn settled(rules: &Rules<'_>, wanted: &Wanted, residual: &BoundExpr, fields: &Fi
     }))
 }
 
-/// The test of a residual over the columns that it names; of variants, the values that it names are read and no others.
+/// A filter for the residual over the columns it names; from variants, only the tested values are read.
 fn filter(part: &FilePart, wanted: &Wanted, residual: &BoundExpr, fields: &Fields) -> Result<Filter> {
     let Tested { filter, columns, paths } = Tested::new(residual, &wanted.schema)?;
     let rules = Rules { path: &part.path, constants: &OfPart { part, wanted, paths: &paths } };

@@ -1,4 +1,4 @@
-//! Tasks as bytes, for workers on other machines: one JSON document that names everything it needs but the storage.
+//! Serializes tasks for workers on other machines: one JSON document with everything except the storage.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,27 +23,27 @@ use crate::plan::tasks::ReadTask;
 use crate::plan::variant_paths::VariantPath;
 use crate::plan::wanted::Wanted;
 
-/// Version of the form; a reader refuses others.
+/// Version of the format; a reader refuses other versions.
 const FORM: u32 = 6;
 
-/// What parts have in common stands once, and parts name it by place.
+/// Data shared by several parts is stored once, and parts refer to it by index.
 #[derive(Serialize, Deserialize)]
 struct TaskForm {
     form: u32,
     schema: Json,
     projection: Json,
     name_mapping: Option<Json>,
-    /// Ids of fields of `_partition`, each with that of the partition field.
+    /// Ids of fields of `_partition`, each with the id of its partition field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     partition_fields: Vec<(i32, i32)>,
-    /// Columns that are values inside of variants: id, column of variants, path and type.
+    /// Columns that are values inside variants: id, variant column, path and type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     variant_paths: Vec<(i32, i32, String, String)>,
     residuals: Vec<Json>,
     specs: Vec<SpecForm>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     deletes: Vec<DeleteForm>,
-    /// Schemas of one column each, which equality deletes name by place.
+    /// Schemas of one column each; equality deletes refer to them by index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     key_columns: Vec<Json>,
     parts: Vec<PartForm>,
@@ -52,7 +52,7 @@ struct TaskForm {
 #[derive(Serialize, Deserialize)]
 struct SpecForm {
     spec: Json,
-    /// The types of the tuple.
+    /// The types of the tuple's values.
     types: Vec<Json>,
 }
 
@@ -83,12 +83,12 @@ struct PartForm {
     length: u64,
     rows: i64,
     spec: usize,
-    /// In their binary form: JSON has no NaN and no infinities.
+    /// Binary form, because JSON has no NaN and no infinities.
     tuple: Vec<Option<Vec<u8>>>,
     sequence_number: Option<i64>,
     first_row_id: Option<i64>,
     residual: usize,
-    /// Runs of the task's deletes: the first and the one behind the last.
+    /// Runs of the task's deletes: start and end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     deletes: Vec<(u32, u32)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -98,18 +98,18 @@ struct PartForm {
     change: Option<(String, i32, i64)>,
 }
 
-/// A document as it travels to another machine: names of columns and folders, which repeat, take little.
+/// Compresses a document for transport; repeated names of columns and folders take little space.
 pub fn pack(document: &[u8]) -> Result<Vec<u8>> {
     Ok(Compressor::new(Compression { codec: Codec::Zstandard, level: None })?.run(document)?)
 }
 
-/// The document that [`pack`] made smaller.
+/// Decompresses a document from [`pack`].
 pub fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
     let document = Decompressor::new(Codec::Zstandard, &limits()?).run(bytes, 0).map(<[u8]>::to_vec);
     document.map_err(|error| Error::invalid(format!("not a packed document: {error}")))
 }
 
-/// Things that parts name by place, each once.
+/// Items that parts refer to by index, each stored once.
 struct Shared<T> {
     items: Vec<T>,
     places: HashMap<String, usize>,
@@ -133,13 +133,14 @@ impl<T> Shared<T> {
     }
 }
 
-/// The delete files of a task, each once and in the order of the lists that parts share, so that those of a part are runs of them.
+/// The delete files of a task, each once, in the order of the lists that parts share, so that the deletes of a part
+/// are runs.
 struct SharedDeletes {
     items: Vec<DeleteForm>,
     columns: Shared<Json>,
-    /// For each list, by its address, where its files are among the items.
+    /// For each list, by its address, the indices of its files among the items.
     of_list: HashMap<usize, Vec<Option<u32>>>,
-    /// Whether a list may have a file twice.
+    /// Whether a list may contain a file twice.
     is_repeated: bool,
 }
 
@@ -160,7 +161,7 @@ impl SharedDeletes {
             }
         }
         let mut own = Self { items: Vec::new(), columns: Shared::new(), of_list: HashMap::new(), is_repeated: false };
-        // By path and place: a Puffin file has many vectors.
+        // // By path and offset, because a Puffin file has many vectors.
         let mut known = HashMap::<_, u32>::new();
         for list in lists {
             let address = Arc::as_ptr(list).addr();
@@ -198,7 +199,7 @@ impl SharedDeletes {
     }
 }
 
-/// The task as bytes.
+/// Serializes a task.
 pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
     let wanted = &task.wanted;
     let (mut residuals, mut specs) = (Shared::new(), Shared::new());
@@ -246,10 +247,10 @@ pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
     serde_json::to_vec(&form).map_err(|error| Error::Internal(error.to_string()))
 }
 
-/// The task that [`to_bytes`] made into bytes.
+/// Deserializes a task from [`to_bytes`].
 pub fn from_bytes(bytes: &[u8]) -> Result<ReadTask> {
     let wrong = |error| Error::invalid(format!("not a scan task: {error}"));
-    // The version first: what else is there, it says.
+    // // Read the version first; it decides what else to expect.
     let Version { form } = serde_json::from_slice(bytes).map_err(wrong)?;
     if form != FORM {
         return Err(Error::invalid(format!(
@@ -282,7 +283,7 @@ struct Version {
     form: u32,
 }
 
-/// Residuals are written bound: the names are those of the schema, in some case, and the literals have the columns' types.
+/// Binds a stored residual: names are those of the schema, in any case, and literals have the columns' types.
 fn bind(json: &Json, schema: &Schema) -> Result<BoundExpr> {
     let expr = Expr::from_json_typed(json, schema)?;
     Ok(expr.bind(schema, true).or_else(|_| expr.bind(schema, false))?)
@@ -369,7 +370,7 @@ fn primitive(ty: &Type) -> Result<&PrimitiveType> {
     }
 }
 
-/// What the parts of a task name by place.
+/// What the parts of a task refer to by index.
 struct SharedParts {
     residuals: Vec<BoundExpr>,
     specs: Vec<Arc<PlannedSpec>>,
@@ -377,7 +378,8 @@ struct SharedParts {
 }
 
 impl SharedParts {
-    /// The deletes of a part: no file is in two of its runs, so that many runs are no more files than there are.
+    /// The deletes of a part. No file may be in two of its runs, so a hostile document cannot list more files than
+    /// there are.
     fn deletes(&self, runs: &[(u32, u32)]) -> Result<DeleteParts> {
         if runs.is_empty() {
             return Ok(DeleteParts::default());

@@ -1,7 +1,7 @@
-//! Columns of which arrow-row's bytes are equal exactly where their values are.
+//! Normalizes columns, so that their arrow-row bytes are equal if and only if their values are.
 //!
-//! Null equals null, every NaN equals any other, -0.0 is not 0.0, texts and bytes are equal by their bytes, structs and lists
-//! where all they hold is, and maps whatever the order of their entries is. That holds at any depth.
+//! Null equals null, every NaN equals any other, -0.0 does not equal 0.0. Strings and binaries are equal by their
+//! bytes, structs and lists by their contents, and maps regardless of the order of entries. This holds at any depth.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::{ArrowError, DataType};
 use arrow_select::take::take;
 
-/// The column with one form for each value.
+/// The column with one representation for each value.
 pub fn comparable(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     if !has_forms(column.data_type()) {
         return Ok(column.clone());
@@ -48,7 +48,7 @@ pub fn comparable(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     })
 }
 
-/// Whether a value of a type may have several forms.
+/// Whether a value of a type may have several representations.
 fn has_forms(ty: &DataType) -> bool {
     match ty {
         DataType::Float32 | DataType::Float64 | DataType::Map(..) => true,
@@ -58,7 +58,7 @@ fn has_forms(ty: &DataType) -> bool {
     }
 }
 
-/// The places of the entries of all maps, each map by its keys.
+/// Indices that sort the entries of each map by key.
 fn by_key(map: &MapArray, entries: &ArrayRef) -> Result<UInt64Array, ArrowError> {
     let keys = entries.as_struct().columns().iter().take(1).cloned().collect::<Vec<_>>();
     let fields = keys.iter().map(|keys| SortField::new(keys.data_type().clone())).collect();

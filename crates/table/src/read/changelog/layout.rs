@@ -1,4 +1,4 @@
-//! The columns of compared rows, and what identifies a row.
+//! The columns of compared rows, and the identifier of a row.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use crate::plan::wanted::Wanted;
 use crate::read::columns::{Constants, Rules};
 use crate::read::reshape::Reshape;
 
-/// An identifier of rows.
+/// The identifier of rows.
 #[derive(Debug, Clone)]
 pub(super) enum Identifier {
     RowId,
     Columns(Vec<Field>),
 }
 
-/// Values inside of the variants of compared rows.
+/// Values inside the variants of compared rows.
 struct OfRows<'a>(&'a VariantPaths);
 
 impl Constants for OfRows<'_> {
@@ -43,7 +43,7 @@ impl Constants for OfRows<'_> {
 pub(super) struct Layout {
     pub(super) columns: Arc<Schema>,
     pub(super) schema: SchemaRef,
-    /// The columns of the table.
+    /// The table columns.
     pub(super) values: Vec<usize>,
     pub(super) row_id: Option<usize>,
     pub(super) change_type: usize,
@@ -81,7 +81,7 @@ impl Layout {
         Self::pick(&self.values, batch)
     }
 
-    /// How some of the columns are made of all of them.
+    /// How some of the columns are computed from all of them.
     pub(super) fn reshape(&self, some: &Schema, paths: &VariantPaths) -> Result<(Reshape, SchemaRef)> {
         let schema = Arc::new(some.to_arrow(&ToArrow::default())?);
         let pairs: Vec<_> = some.fields().iter().cloned().zip(schema.fields().iter().cloned()).collect();
@@ -95,12 +95,12 @@ impl Layout {
         self.reshape(&some, &VariantPaths::new())
     }
 
-    /// How the rows that are wanted are made.
+    /// How the output rows are computed.
     pub(super) fn project(&self, output: &Wanted) -> Result<Reshape> {
         Ok(self.reshape(&output.projection, &output.variant_paths)?.0)
     }
 
-    /// Rows that are left.
+    /// Remaining rows.
     pub(super) fn batch(&self, columns: Vec<ArrayRef>, changes: &[Change]) -> Result<RecordBatch> {
         let change_types = changes.iter().map(|change| change.change_type.as_str());
         let mut placed: Vec<(usize, ArrayRef)> = self.keys().into_iter().zip(columns).collect();
@@ -114,7 +114,7 @@ impl Layout {
         RecordBatch::try_new(self.schema.clone(), columns).map_err(internal)
     }
 
-    /// The batch with other types of change.
+    /// The batch with other change types.
     pub(super) fn with_change_types(&self, batch: &RecordBatch, types: ArrayRef) -> Result<RecordBatch> {
         let mut columns = batch.columns().to_vec();
         if let Some(slot) = columns.get_mut(self.change_type) {
@@ -123,7 +123,7 @@ impl Layout {
         RecordBatch::try_new(self.schema.clone(), columns).map_err(internal)
     }
 
-    /// The change that all rows of a batch are.
+    /// The change of all rows in a batch.
     pub(super) fn change(&self, batch: &RecordBatch) -> Result<Change> {
         let lost = || Error::Internal("rows without their change".to_owned());
         let column = |place: usize| batch.columns().get(place).filter(|column| !column.is_empty()).ok_or_else(lost);

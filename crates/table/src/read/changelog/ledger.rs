@@ -1,4 +1,4 @@
-//! How often rows were inserted and deleted: rows that are equal are one, and what was done to one is undone by its opposite.
+//! Counts inserts and deletes of equal rows: an insert and a delete of equal rows cancel out.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::comparable::comparable;
 use crate::error::{Error, Result};
 use crate::plan::changes::{Change, ChangeType};
 
-/// Rows of a batch that is made of what is left.
+/// Rows per batch of remaining rows.
 const BATCH_ROWS: usize = 8 << 10;
 
 /// Rows as bytes.
@@ -22,20 +22,20 @@ const BATCH_ROWS: usize = 8 << 10;
 pub(super) struct Rows(RowConverter);
 
 impl Rows {
-    /// For columns of some types.
+    /// For columns of these types.
     pub(super) fn new(types: impl Iterator<Item = DataType>) -> Result<Self> {
         let fields: Vec<SortField> = types.map(SortField::new).collect();
         Ok(Self(RowConverter::new(fields).map_err(internal)?))
     }
 
-    /// The rows of some columns, equal where these are.
+    /// The rows of some columns as bytes, equal if the rows are.
     pub(super) fn of(&self, columns: &[ArrayRef]) -> Result<arrow_row::Rows> {
         let columns = columns.iter().map(comparable).collect::<Result<Vec<_>, _>>().map_err(internal)?;
         self.0.convert_columns(&columns).map_err(internal)
     }
 }
 
-/// What is left of changes to rows.
+/// The remaining changes.
 #[derive(Debug)]
 pub(super) struct Ledger {
     rows: Arc<Rows>,
@@ -43,23 +43,23 @@ pub(super) struct Ledger {
     table: HashTable<u32>,
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    /// Bytes that it may take.
+    /// Memory limit in bytes.
     most: usize,
 }
 
-/// A row.
+/// A distinct row.
 #[derive(Debug)]
 struct Entry {
     start: usize,
     length: usize,
-    /// How often it was inserted more than deleted.
+    /// Inserts minus deletes.
     count: i64,
-    /// The first of those changes that are left.
+    /// The first of the remaining changes.
     change: Change,
 }
 
 impl Ledger {
-    /// Without changes; an error says so where they take more than `most` bytes.
+    /// An empty ledger; exceeding `most` bytes is an error.
     pub(super) fn new(rows: Arc<Rows>, most: usize) -> Self {
         let (table, hasher) = (HashTable::new(), DefaultHashBuilder::default());
         Self { rows, hasher, table, bytes: Vec::new(), entries: Vec::new(), most }
@@ -109,7 +109,7 @@ impl Ledger {
         )))
     }
 
-    /// What is left, deleted rows first; nothing is left in here then.
+    /// Takes the remaining changes, deleted rows first, and empties the ledger.
     pub(super) fn drain(&mut self) -> Left {
         let entries = std::mem::take(&mut self.entries);
         self.table.clear();
@@ -129,7 +129,7 @@ fn stored<'b>(bytes: &'b [u8], entries: &[Entry], place: u32) -> Option<&'b [u8]
     bytes.get(entry.start..entry.start.checked_add(entry.length)?)
 }
 
-/// The rows that are left of changes.
+/// The rows that remain.
 #[derive(Debug)]
 pub(super) struct Left {
     rows: Arc<Rows>,
@@ -137,11 +137,11 @@ pub(super) struct Left {
     entries: Vec<Entry>,
     change_type: ChangeType,
     next: usize,
-    /// How often the next row was given.
+    /// How many times the next row was returned.
     done: u64,
 }
 
-/// Rows that are left, all of them inserted or all deleted.
+/// Remaining rows, all inserted or all deleted.
 pub(super) struct LeftRows {
     /// Their columns.
     pub columns: Vec<ArrayRef>,
@@ -210,7 +210,7 @@ mod tests {
         found
     }
 
-    /// As in Java: each change undoes its opposite, and of those that are left the first tells its snapshot.
+    /// As in Java: a change cancels its opposite, and the first remaining change provides the snapshot.
     #[test]
     fn what_is_done_is_undone_by_its_opposite() {
         use ChangeType::{Delete, Insert};

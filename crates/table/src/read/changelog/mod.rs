@@ -1,13 +1,13 @@
-//! Changelogs of compared rows: without rows that were deleted and inserted again as they were, net of several snapshots, and
-//! with updates, as Java's `create_changelog_view` has them.
+//! Changelogs of compared rows, as in Java's `create_changelog_view`: without carried-over rows, net of several
+//! snapshots, and with updates.
 //!
-//! Rows are compared by all columns of the table, [equal](comparable) or not, before columns are projected. Snapshot by snapshot,
-//! or over all of them where changes are net, a [ledger](Ledger) has how often each row was inserted more than deleted; what is
-//! left of it are the changes. Rows of snapshots that deleted none pass by. Then [deleted and inserted rows](Pairing) with the same
-//! identifier become updates.
+//! Rows are compared by all columns of the table ([equality](comparable)) before columns are projected. A
+//! [ledger](Ledger) counts the inserts minus the deletes of each row, per snapshot or, for net changes, over all
+//! snapshots; the rows with a remaining count are the changes. Rows of snapshots without deletes bypass it. Then
+//! [deleted and inserted rows](Pairing) with the same identifier become updates.
 //!
-//! A filter is applied before rows are compared as far as it cannot tell rows apart that are compared: tests of the table's
-//! columns, and where there are updates, of the identifier columns alone. The rest of it is applied to the rows that come out.
+//! A filter is applied before rows are compared as far as it cannot separate rows that are compared with each other:
+//! tests of table columns, or with updates only tests of identifier columns. The rest is applied to the result.
 
 pub mod comparable;
 mod layout;
@@ -39,22 +39,22 @@ use updates::Pairing;
 /// How the rows of a changelog are compared.
 #[derive(Debug, Clone, Default)]
 pub struct Comparison {
-    /// Over all snapshots: a row that one of them inserted and a later one deleted is no change, nor the other way round.
+    /// Compare across all snapshots: a row that one inserts and a later one deletes is no change, and vice versa.
     pub net_changes: bool,
-    /// Whether deleted and inserted rows of one identifier become updates.
+    /// Whether deleted and inserted rows with one identifier become updates.
     pub updates: Option<Updates>,
 }
 
-/// What tells that a deleted and an inserted row are the same row.
+/// How a deleted and an inserted row are recognized as the same row.
 #[derive(Debug, Clone, Default)]
 pub struct Updates {
-    /// Names of columns. Without them `_row_id` does where all files of the changelog have row ids, else the identifier fields
-    /// of the table's schema.
+    /// Column names. The default is `_row_id` if all files of the changelog have row ids, otherwise the identifier
+    /// fields of the table's schema.
     pub identifier_columns: Option<Vec<String>>,
 }
 
 impl Comparison {
-    /// Refuses what cannot be compared in a scan, and columns that compared rows do not have.
+    /// Refuses scans that cannot be compared, and columns that compared rows do not have.
     pub fn check(&self, scan: &Scan, output: &Wanted) -> Result<()> {
         if !scan.changes.as_ref().is_some_and(|changes| changes.is_changelog()) {
             return Err(Error::invalid("only the rows of a changelog are compared"));
@@ -73,7 +73,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// The identifier of updates.
+    /// The identifier for updates.
     fn identifier(&self, scan: &Scan) -> Result<Option<Identifier>> {
         let Some(updates) = &self.updates else { return Ok(None) };
         let columns = updates.columns(scan)?;
@@ -84,12 +84,12 @@ impl Comparison {
     }
 }
 
-/// Whether all files of a changelog have row ids. A filter does not change what tells rows apart.
+/// Whether all files of a changelog have row ids. Ignores the filter, which must not change the identifier.
 fn have_row_ids(scan: &Scan) -> Result<bool> {
     if scan.metadata.format_version() < FormatVersion::V3 {
         return Ok(false);
     }
-    // A table may have a column of that name.
+    // // A table may have a column with that name.
     let named = scan.wanted(Some(&[ROW_ID.name.to_owned()]));
     if !named.is_ok_and(|wanted| wanted.projection.find_field(ROW_ID.id).is_some()) {
         return Ok(false);
@@ -106,7 +106,7 @@ fn no_identifier() -> Error {
 }
 
 impl Updates {
-    /// The columns that are named, or else the identifier fields.
+    /// The named columns, or else the identifier fields.
     fn columns(&self, scan: &Scan) -> Result<Vec<Field>> {
         let schema = &scan.schema;
         match &self.identifier_columns {
@@ -117,7 +117,7 @@ impl Updates {
     }
 }
 
-/// The rows of a changelog that is compared. What is wanted are columns of the table and of the change.
+/// The rows of a compared changelog. The output has columns of the table and of the change.
 pub fn rows(scan: &Scan, comparison: &Comparison, output: &Wanted, limit: Option<usize>) -> Result<BatchStream> {
     comparison.check(scan, output)?;
     let identifier = comparison.identifier(scan)?;
@@ -160,8 +160,8 @@ pub fn rows(scan: &Scan, comparison: &Comparison, output: &Wanted, limit: Option
     Ok(BatchStream::new(output.arrow()?, vec![Box::new(open)], limit))
 }
 
-/// The parts of a filter that are applied before rows are compared, and after: rows that are compared with each other must all
-/// pass the first, or none.
+/// Splits a filter into the parts to apply before and after the comparison: rows that are compared with each other
+/// must all pass the first part, or none.
 fn split_filter(scan: &Scan, identifier: Option<&Identifier>) -> Result<(Expr, Expr)> {
     let mut before = Expression::True;
     let mut all = vec![&scan.filter];
@@ -171,7 +171,7 @@ fn split_filter(scan: &Scan, identifier: Option<&Identifier>) -> Result<(Expr, E
             all.extend([&**one, &**other]);
             continue;
         }
-        // Those of metadata columns are bound later.
+        // // Parts on metadata columns are bound later.
         let ids = part.bind(&scan.schema, scan.case_sensitive).ok().map(|bound: BoundExpr| {
             bound.predicates().map(|predicate| predicate.term.reference.id).collect::<HashSet<i32>>()
         });
@@ -189,13 +189,13 @@ fn split_filter(scan: &Scan, identifier: Option<&Identifier>) -> Result<(Expr, E
     Ok((before, if is_split { scan.filter.clone() } else { Expression::True }))
 }
 
-/// The compared rows as they come: all rows of a batch that is read are one change, changes come in the order of their
-/// snapshots, and of a snapshot deleted rows first.
+/// Compared rows as a stream. All rows of an input batch are one change; changes come in the order of their
+/// snapshots, deleted rows first.
 struct Compared {
     stream: BatchStream,
     ledger: Ledger,
     is_net: bool,
-    /// The snapshots that deleted rows, by their ordinals.
+    /// Ordinals of the snapshots that deleted rows.
     deleting: BTreeSet<i32>,
     /// The snapshot whose rows are in the ledger.
     ordinal: Option<i32>,
@@ -204,7 +204,7 @@ struct Compared {
     is_done: bool,
     pairing: Option<Pairing>,
     layout: Layout,
-    /// What is left to test of rows that come out.
+    /// The filter for the result.
     after: Option<BoundExpr>,
     project: Reshape,
 }
@@ -251,7 +251,7 @@ impl Compared {
         self.ledger.add(&Layout::pick(&self.layout.keys(), &batch), change)
     }
 
-    /// Gives out what is left in the ledger.
+    /// Outputs the remaining rows of the ledger.
     fn settle(&mut self) -> Result<()> {
         if self.ordinal.take().is_none() {
             return Ok(());
@@ -289,7 +289,7 @@ impl Iterator for Compared {
     }
 }
 
-/// The number of rows of a changelog that is compared, `limit` at the most.
+/// The number of rows of a compared changelog, at most `limit`.
 pub fn count(scan: &Scan, comparison: &Comparison, limit: Option<usize>) -> Result<i64> {
     rows(scan, comparison, &*scan.wanted(Some(&[]))?, limit)?
         .try_fold(0i64, |sum, batch| Ok(sum.saturating_add(i64::try_from(batch?.num_rows()).unwrap_or(i64::MAX))))

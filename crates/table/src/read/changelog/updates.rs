@@ -1,7 +1,8 @@
-//! Updates: a deleted and an inserted row with the same identifier are one row before and after.
+//! Updates: a deleted and an inserted row with the same identifier are the old and the new version of one row.
 //!
-//! As in the Java library, one deleted row is paired with the first inserted row of its identifier, further inserted rows stay
-//! what they are, and several deleted rows of one identifier are an error: which of them was updated nobody knows.
+//! As in the Java library, a deleted row is paired with the first inserted row of its identifier, and further
+//! inserted rows remain inserts. Several deleted rows with one identifier are an error, because it is unknown which
+//! of them was updated.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -28,16 +29,17 @@ pub(super) struct Pairing {
 }
 
 enum By {
-    /// The column `_row_id`: rows without an id are no updates. Rows that differ in their ids alone have not changed.
+    /// The column `_row_id`. Rows without an id are not updates, and rows that differ only in their ids have not
+    /// changed.
     RowId { place: usize, values: Rows },
-    /// Columns, null equals null.
+    /// Columns; null equals null.
     Columns(Reshape),
 }
 
 /// Identifiers of rows.
 struct Keys {
     rows: arrow_row::Rows,
-    /// Rows that have one.
+    /// Which rows have one.
     valid: Option<NullBuffer>,
 }
 
@@ -49,7 +51,7 @@ impl Keys {
 }
 
 impl Pairing {
-    /// By an identifier.
+    /// For an identifier.
     pub(super) fn new(identifier: &Identifier, layout: &Layout) -> Result<Self> {
         Ok(match identifier {
             Identifier::RowId => {
@@ -67,7 +69,7 @@ impl Pairing {
         })
     }
 
-    /// The rows with their types of change; in a batch all are deleted or all inserted.
+    /// The rows with their change types; a batch has only deleted or only inserted rows.
     pub(super) fn pair(&self, layout: &Layout, batches: Vec<(ChangeType, RecordBatch)>) -> Result<Option<RecordBatch>> {
         let of = |wanted: ChangeType| {
             let some = batches.iter().filter(move |(change_type, _)| *change_type == wanted).map(|(_, batch)| batch);
@@ -138,7 +140,7 @@ impl Pairing {
         }
     }
 
-    /// Which of the deleted and of the inserted rows have changed: two that are equal but for their ids have not.
+    /// Which deleted and inserted rows have changed; two that differ only in their ids have not.
     fn changed(
         &self,
         layout: &Layout,
@@ -148,7 +150,7 @@ impl Pairing {
         let (mut is_deleted, mut is_inserted) = (vec![true; deleted.num_rows()], vec![true; inserted.num_rows()]);
         let By::RowId { values, .. } = &self.by else { return Ok((is_deleted, is_inserted)) };
         let (before, after) = (values.of(&layout.values_of(deleted))?, values.of(&layout.values_of(inserted))?);
-        // For each value the last row with it, and for each row the one with the same value before it.
+        // // For each value the last row with it, and for each row the previous one with the same value.
         let mut last: HashMap<&[u8], usize> = HashMap::new();
         let previous: Vec<Option<usize>> =
             before.iter().zip(0..).map(|(row, at)| last.insert(row.data(), at)).collect();
