@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from icefield import catalog, errors, expressions, inspect, manifests, orc, puffin, transforms, types, values, variant
 from icefield._core import __version__, murmur3_32
-from icefield._secrets import Secret
+from icefield._inputs.secrets import Secret
 from icefield.catalog import Catalog, list_catalogs, load_catalog
 from icefield.errors import (
     AlreadyExistsError,

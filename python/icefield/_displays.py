@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from icefield._html import html_of
-from icefield._layout import age_of, columns_of, contents_of, time_of
+from icefield._outputs.html import html_of
+from icefield._outputs.layout import age_of, columns_of, contents_of, time_of
 
 if TYPE_CHECKING:
     from icefield.metadata import Snapshot, SnapshotRef

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from icefield._arguments import summary_entries
 from icefield._core import (
     IDEMPOTENCY_KEY,
     ArrowStream,
@@ -30,6 +29,7 @@ from icefield._core import (
 )
 from icefield._core import TaskWriter as _TaskWriter
 from icefield._core import WritePlan as _WritePlan
+from icefield._inputs.arguments import summary_entries
 from icefield.errors import InvalidArgumentError
 from icefield.expressions import from_json
 

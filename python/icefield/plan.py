@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
 
-from icefield._plans import plan_facts, plan_html
+from icefield._outputs.plans import plan_facts, plan_html
 from icefield.expressions import AlwaysTrue, Expression, from_json
 from icefield.manifests import DataFile, DeleteFile
 

@@ -9,15 +9,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 from icefield._core import EngineRead, Plan, Scan, TableState, filter_expression, nearest_name
-from icefield._dataset import dataset_of
-from icefield._html import html_of
-from icefield._old_schemas import of_its_time
+from icefield._inputs.secrets import redacted_url
 from icefield._optional import require
-from icefield._plans import plan_text
-from icefield._polars import lazy_frame
-from icefield._printable import printable
-from icefield._progress import Progress, is_shown, showing
-from icefield._secrets import redacted_url
+from icefield._outputs.dataset import dataset_of
+from icefield._outputs.html import html_of
+from icefield._outputs.old_schemas import of_its_time
+from icefield._outputs.plans import plan_text
+from icefield._outputs.polars import lazy_frame
+from icefield._outputs.printable import printable
+from icefield._outputs.progress import Progress, is_shown, showing
 from icefield.errors import ArgumentTypeError, InvalidArgumentError, ValidationError
 from icefield.expressions import And
 from icefield.plan import FileScanTask, ScanPlan

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from pyarrow import orc as pyarrow_orc
 
 import icefield as ice
-from icefield._layout import size_of
+from icefield._outputs.layout import size_of
 from icefield.cli import main
 from icefield.cli.commands import icefield
 

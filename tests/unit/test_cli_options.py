@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 import icefield as ice
-from icefield._layout import time_of
-from icefield._printable import printable
+from icefield._outputs.layout import time_of
+from icefield._outputs.printable import printable
 from icefield.cli import main
 from icefield.cli.commands import icefield
 

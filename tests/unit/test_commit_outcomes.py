@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
-from icefield._identifiers import IdentifierLike
+from icefield._inputs.identifiers import IdentifierLike
 from icefield.catalog.memory import InMemoryCatalog
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
-from icefield._layout import age_of, contents_of, counted, size_of, time_of
+from icefield._outputs.layout import age_of, contents_of, counted, size_of, time_of
 from icefield.table import SnapshotLogEntry
 from icefield.table.lanes import lanes_of
 from icefield.table.timeline import COLOURS, svg_of, text_of

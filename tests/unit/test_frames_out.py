@@ -20,8 +20,8 @@ import pyarrow.dataset as ds
 import pytest
 
 import icefield as ice
-from icefield._polars import translated
-from icefield._pushed import Columns
+from icefield._outputs.polars import translated
+from icefield._outputs.pushed import Columns
 from icefield.errors import MissingFileError, NotInstalledError, UnsupportedFeatureError
 
 UTC = timezone.utc

@@ -201,11 +201,11 @@ def test_circles_are_found(tmp_path: Path, files: dict[str, str], expected: list
 #: Small helpers of the package, about texts for people and optional packages; they are of no use to others.
 INTERNAL_HELPERS = {
     "icefield._hints",
-    "icefield._html",
-    "icefield._layout",
+    "icefield._outputs.html",
+    "icefield._outputs.layout",
     "icefield._optional",
-    "icefield._printable",
-    "icefield._secrets",
+    "icefield._outputs.printable",
+    "icefield._inputs.secrets",
 }
 
 #: Of PySpark, which has no public way to its virtual machine.
@@ -288,7 +288,15 @@ def test_no_function_imports_a_module_of_the_package() -> None:
         if re.search(r"require\(\"icefield\.|import_module\(\"", path.read_text())
     }
     # `to_spark`: Spark may be missing, and what is written for it with it.
-    assert named == {"_frames.py", "scan.py"}
+    assert named == {"_inputs/frames.py", "scan.py"}
+
+
+def test_private_modules_of_the_package_are_in_packages_of_their_own() -> None:
+    """But those that the core imports by name."""
+    core = "".join(path.read_text() for path in (ROOT / "crates" / "python" / "src").rglob("*.rs"))
+    named = {f"{name}.py" for name in re.findall(r'import\("icefield\.(_\w+)"\)', core)}
+    private = {path.name for path in (ROOT / "python" / "icefield").glob("_*.py")} - {"__init__.py"}
+    assert private == named - {"_core.py"}
 
 
 def test_spark_asks_schemas_and_transforms_for_their_parts() -> None:

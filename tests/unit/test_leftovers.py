@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pytest
 
 import icefield as ice
-from icefield._identifiers import IdentifierLike
+from icefield._inputs.identifiers import IdentifierLike
 from icefield.catalog.memory import InMemoryCatalog
 from icefield.errors import CommitStateUnknownException, InvalidArgumentError, ValidationException
 

@@ -20,7 +20,7 @@ from pyarrow import orc as pyarrow_orc
 
 import icefield as ice
 from icefield import orc
-from icefield._locations import has_scheme
+from icefield._inputs.locations import has_scheme
 from icefield.catalog.locations import absolute_location
 from icefield.cli.commands import icefield
 from icefield.errors import (

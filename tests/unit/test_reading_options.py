@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import icefield as ice
-from icefield._progress import Progress, showing
+from icefield._outputs.progress import Progress, showing
 from icefield.errors import CorruptDataError, InvalidArgumentError, ValidationError
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import icefield as ice
 from icefield import Secret
-from icefield._secrets import redacted
+from icefield._inputs.secrets import redacted
 
 HUSH = "hush-4711"
 PROPERTIES = {

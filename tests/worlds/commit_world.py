@@ -10,7 +10,7 @@ from typing import Any
 
 import icefield as ice
 from icefield._core import Storage, set_clock
-from icefield._identifiers import Identifier, IdentifierLike
+from icefield._inputs.identifiers import Identifier, IdentifierLike
 from icefield.catalog.pointer import PointerCatalog
 from worlds.commit_cases import Json
 

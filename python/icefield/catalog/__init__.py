@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from icefield._core import HIDDEN
-from icefield._identifiers import Identifier, IdentifierLike
-from icefield._secrets import guarded
+from icefield._inputs.identifiers import Identifier, IdentifierLike
+from icefield._inputs.secrets import guarded
 from icefield.catalog.base import Catalog, PropertiesUpdateSummary
 from icefield.catalog.configuration import catalog_names, catalog_properties, default_catalog
 from icefield.catalog.known import check as check_properties

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from icefield._arguments import property_texts
 from icefield._core import Storage, TableState
-from icefield._identifiers import table_tuple
-from icefield._secrets import revealed
+from icefield._inputs.arguments import property_texts
+from icefield._inputs.identifiers import table_tuple
+from icefield._inputs.secrets import revealed
 from icefield.catalog.locations import absolute_location
 from icefield.catalog.migration import MigrationRequest, migrate_folder
 from icefield.errors import InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
@@ -24,7 +24,7 @@ from icefield.table.catalog import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from icefield._identifiers import Identifier, IdentifierLike
+    from icefield._inputs.identifiers import Identifier, IdentifierLike
     from icefield.types import Type
 
 __all__ = ["Catalog", "CommitTableResponse", "PropertiesUpdateSummary", "TableDefinition"]

@@ -24,8 +24,8 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
+from icefield._inputs.secrets import guarded
 from icefield._optional import require
-from icefield._secrets import guarded
 from icefield.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from icefield._locations import has_scheme
+from icefield._inputs.locations import has_scheme
 from icefield.errors import InvalidArgumentError
 
 __all__ = ["absolute_location"]

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from icefield._core import TableState
-from icefield._identifiers import IdentifierLike
-from icefield._secrets import revealed
+from icefield._inputs.identifiers import IdentifierLike
+from icefield._inputs.secrets import revealed
 from icefield.catalog.base import Catalog, CommitTableResponse, TableDefinition
 from icefield.catalog.locations import absolute_location
 from icefield.errors import MissingFileError, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from icefield._arguments import property_names, property_texts
-from icefield._identifiers import Identifier, IdentifierLike, namespace_tuple, table_tuple
+from icefield._inputs.arguments import property_names, property_texts
+from icefield._inputs.identifiers import Identifier, IdentifierLike, namespace_tuple, table_tuple
+from icefield._inputs.secrets import revealed
 from icefield._optional import require
-from icefield._secrets import revealed
 from icefield.catalog.base import PropertiesUpdateSummary
 from icefield.catalog.pointer import PointerCatalog
 from icefield.catalog.sqlite import missing_database, open_sqlite, use_write_ahead_log

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from icefield._secrets import redacted
+from icefield._inputs.secrets import redacted
 from icefield.catalog.configuration import catalog_names, catalog_properties
 from icefield.cli.names import complete_namespaces, namespaces_below
 from icefield.cli.opening import catalog_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from icefield._layout import contents_of
+from icefield._outputs.layout import contents_of
 from icefield.cli.names import table_argument
 from icefield.cli.opening import catalog_of, table_of
 from icefield.cli.options import Command, asks, confirm, keyed, pairs

@@ -8,7 +8,7 @@ import traceback
 import warnings
 
 from icefield._optional import require
-from icefield._printable import printable
+from icefield._outputs.printable import printable
 from icefield.errors import (
     CommitFailedException,
     CommitStateUnknownException,

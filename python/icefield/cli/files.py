@@ -6,7 +6,7 @@ from typing import Literal
 
 import click
 
-from icefield._layout import counted, size_of
+from icefield._outputs.layout import counted, size_of
 from icefield.cli.names import table_argument
 from icefield.cli.opening import catalog_of, location_of, table_of
 from icefield.cli.options import Command, keyed, pairs

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import click
 
-from icefield._layout import counted, time_of
+from icefield._outputs.layout import counted, time_of
 from icefield.cli.moments import PAST, at_snapshot, snapshot_at
 from icefield.cli.names import table_argument
 from icefield.cli.opening import table_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from icefield._secrets import redacted
+from icefield._inputs.secrets import redacted
 from icefield.cli.names import complete_namespaces, namespace_argument, namespaces_below
 from icefield.cli.opening import catalog_of
 from icefield.cli.options import CommandGroup, asks, confirm, pairs

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from icefield._printable import printable
+from icefield._outputs.printable import printable
 from icefield.cli.options import wants_json
 
 __all__ = ["as_json", "print_done", "print_grid", "print_json", "print_records", "print_text"]

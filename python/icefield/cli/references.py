@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from icefield._layout import age_of, time_of
+from icefield._outputs.layout import age_of, time_of
 from icefield.cli.moments import AGE, at_snapshot, snapshot_at
 from icefield.cli.names import complete_refs, table_argument
 from icefield.cli.opening import table_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from icefield._layout import contents_of, partition_texts, size_of, sort_texts, time_of
+from icefield._outputs.layout import contents_of, partition_texts, size_of, sort_texts, time_of
 from icefield.cli.moments import at_snapshot
 from icefield.cli.names import complete_metadata_tables, table_argument
 from icefield.cli.opening import table_of

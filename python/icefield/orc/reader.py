@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from icefield._core import OrcFile, Storage
-from icefield._locations import has_scheme
+from icefield._inputs.locations import has_scheme
 from icefield._optional import require
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 from icefield._core import OrcWriter, Storage, orc_merge
-from icefield._frames import rows_of
-from icefield._locations import has_scheme
+from icefield._inputs.frames import rows_of
+from icefield._inputs.locations import has_scheme
 
 if TYPE_CHECKING:
     from types import TracebackType

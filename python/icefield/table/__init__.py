@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
-from icefield._arguments import property_texts, summary_entries
 from icefield._core import Storage, TableState
 from icefield._hints import ELSEWHERE, MISSING_VERBS
-from icefield._metadata_files import newest_metadata
-from icefield._secrets import guarded, revealed
+from icefield._inputs.arguments import property_texts, summary_entries
+from icefield._inputs.metadata_files import newest_metadata
+from icefield._inputs.secrets import guarded, revealed
 from icefield.distributed import Committed, WritePlan, WrittenFiles
 from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError
 from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
-from icefield._printable import printable
+from icefield._outputs.printable import printable
 from icefield.errors import InvalidArgumentError, MissingVerbError
 from icefield.metadata import MAIN_BRANCH
 from icefield.table.changes import ChangesAtOnce, TableChanges
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from icefield._core import TableState
     from icefield._core import Transaction as CoreTransaction
-    from icefield._identifiers import Identifier
+    from icefield._inputs.identifiers import Identifier
     from icefield.arrow import ArrowSchemaExportable
     from icefield.distributed import Committed, WritePlan, WrittenFiles
     from icefield.errors import CommitStateUnknownException

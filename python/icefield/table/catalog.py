@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from icefield._arguments import field_texts, other_names, property_texts
-from icefield._frames import schema_of
-from icefield._html import html_of
-from icefield._identifiers import Identifier, IdentifierLike, namespace_tuple, table_tuple
-from icefield._secrets import guarded
+from icefield._inputs.arguments import field_texts, other_names, property_texts
+from icefield._inputs.frames import schema_of
+from icefield._inputs.identifiers import Identifier, IdentifierLike, namespace_tuple, table_tuple
+from icefield._inputs.secrets import guarded
+from icefield._outputs.html import html_of
 from icefield.errors import (
     IcefieldError,
     NamespaceAlreadyExistsError,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
-from icefield._arguments import property_names, property_updates
 from icefield._core import expire_snapshots
+from icefield._inputs.arguments import property_names, property_updates
 from icefield.errors import InvalidArgumentError
 from icefield.table.changing import OWN_BRANCH
 from icefield.table.handle import TableHandle

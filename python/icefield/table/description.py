@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from icefield._core import Storage, TableState
-from icefield._html import html_of
-from icefield._layout import columns_of, contents_of, partition_texts, sort_texts, time_of
-from icefield._printable import printable
-from icefield._secrets import redacted_url
+from icefield._inputs.secrets import redacted_url
+from icefield._outputs.html import html_of
+from icefield._outputs.layout import columns_of, contents_of, partition_texts, sort_texts, time_of
+from icefield._outputs.printable import printable
 from icefield.errors import InvalidArgumentError
 from icefield.metadata import MAIN_BRANCH, MetadataLogEntry, Snapshot, SnapshotRef
 from icefield.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
@@ -17,7 +17,7 @@ from icefield.table.history import History
 from icefield.table.listings import References, Snapshots
 
 if TYPE_CHECKING:
-    from icefield._identifiers import Identifier
+    from icefield._inputs.identifiers import Identifier
     from icefield.metadata import TableMetadata
     from icefield.partitioning import PartitionSpec
     from icefield.schema import Schema

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icefield._core import TableState
-    from icefield._identifiers import Identifier
+    from icefield._inputs.identifiers import Identifier
     from icefield.metadata import TableMetadata
     from icefield.table.catalog import TableCatalog
 

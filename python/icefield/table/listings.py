@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from icefield._html import html_of
-from icefield._layout import age_of, contents_of, counted, time_of
-from icefield._printable import printable
+from icefield._outputs.html import html_of
+from icefield._outputs.layout import age_of, contents_of, counted, time_of
+from icefield._outputs.printable import printable
 from icefield.metadata import Snapshot, SnapshotRef
 
 if TYPE_CHECKING:

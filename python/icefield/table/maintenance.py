@@ -9,8 +9,8 @@ from datetime import datetime, timedelta, timezone
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from icefield._layout import counted
-from icefield._printable import printable
+from icefield._outputs.layout import counted
+from icefield._outputs.printable import printable
 from icefield.errors import InvalidArgumentError
 from icefield.moments import age_in_milliseconds, milliseconds_of
 from icefield.table.update.change import in_lines, warn_of_lost

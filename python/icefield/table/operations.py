@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, overload
 
-from icefield._arguments import summary_entries
-from icefield._progress import changing
+from icefield._inputs.arguments import summary_entries
+from icefield._outputs.progress import changing
 from icefield.errors import ArgumentTypeError, InvalidArgumentError
 from icefield.table.changing import OWN_BRANCH, ChangesData
 from icefield.table.outcomes import NOTHING_CHANGED, RowsChanged

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from icefield._layout import size_of
+from icefield._outputs.layout import size_of
 
 __all__ = ["NOTHING_CHANGED", "CommitResolution", "RowsChanged"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from icefield._arguments import other_names
-from icefield._polars import lazy_frame
+from icefield._inputs.arguments import other_names
+from icefield._outputs.polars import lazy_frame
 from icefield.errors import InvalidArgumentError
 from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan, Start
 from icefield.inspect import InspectTable

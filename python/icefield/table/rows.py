@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, overload
 
-from icefield._arguments import other_names, summary_entries
 from icefield._core import AlwaysTrue
 from icefield._core import RowChanges as CoreRowChanges
 from icefield._core import Transaction as CoreTransaction
-from icefield._frames import rows_of
-from icefield._progress import changing
+from icefield._inputs.arguments import other_names, summary_entries
+from icefield._inputs.frames import rows_of
+from icefield._outputs.progress import changing
 from icefield.errors import InvalidArgumentError
 from icefield.metadata import IsolationLevel
 from icefield.table.assignments import changed_rows

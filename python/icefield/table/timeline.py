@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
-from icefield._html import html_text
-from icefield._layout import counted, time_of
-from icefield._printable import printable
+from icefield._outputs.html import html_text
+from icefield._outputs.layout import counted, time_of
+from icefield._outputs.printable import printable
 from icefield.table.lanes import Lanes, Point, lanes_of
 
 if TYPE_CHECKING:

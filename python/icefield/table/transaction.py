@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from icefield._arguments import property_updates
 from icefield._core import Transaction as CoreTransaction
+from icefield._inputs.arguments import property_updates
 from icefield.errors import InvalidArgumentError
 from icefield.table.changing import OWN_BRANCH
 from icefield.table.operations import ChangesFiles

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from icefield._arguments import property_texts, summary_entries
 from icefield._core import KeyedBatch
 from icefield._core import Transaction as CoreTransaction
-from icefield._frames import rows_of
-from icefield._printable import printable
-from icefield._progress import changing
+from icefield._inputs.arguments import property_texts, summary_entries
+from icefield._inputs.frames import rows_of
+from icefield._outputs.printable import printable
+from icefield._outputs.progress import changing
 from icefield.errors import InvalidArgumentError
 from icefield.table.update.change import warn_of_lost
 

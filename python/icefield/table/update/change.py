@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from icefield._printable import printable
+from icefield._outputs.printable import printable
 from icefield.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from icefield._arguments import summary_entries
+from icefield._inputs.arguments import summary_entries
 from icefield.table.update.changes import DeleteFiles, OverwriteFiles, ReplacePartitions, RewriteFiles, RowDelta
 from icefield.table.update.manifests import RewriteManifests
 from icefield.table.update.producing import SnapshotChange, SnapshotOptions

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from icefield._core import Schema, SchemaChange
-from icefield._frames import schema_of
+from icefield._inputs.frames import schema_of
 from icefield.errors import InvalidArgumentError
 from icefield.table.update.change import MetadataChange, Staging, changed_lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from icefield._core import SpecChange
-from icefield._layout import partition_texts
+from icefield._outputs.layout import partition_texts
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 from icefield.table.update.change import MetadataChange, Staging, changed_lines
 

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from icefield._core import Progress, Traffic
-from icefield._layout import size_of
+from icefield._outputs.layout import size_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

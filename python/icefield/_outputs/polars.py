@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from icefield._optional import require
-from icefield._pushed import Columns, PushableScan
+from icefield._outputs.pushed import Columns, PushableScan
 from icefield.expressions import And, Expression, IsNull, NotNull, Or, StartsWith
 
 if TYPE_CHECKING:

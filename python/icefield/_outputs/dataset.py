@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from icefield._optional import require
-from icefield._pushed import Columns, PushableScan
+from icefield._outputs.pushed import Columns, PushableScan
 from icefield.errors import UnsupportedFeatureError
 from icefield.expressions import And, Expression, NotNull, Or
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from icefield._arrow_names import without_nul
 from icefield._hints import for_rows
+from icefield._inputs.arrow_names import without_nul
 from icefield._optional import require
 from icefield.errors import ArgumentTypeError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from icefield._html import html_of
-from icefield._layout import counted, size_of
+from icefield._outputs.html import html_of
+from icefield._outputs.layout import counted, size_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

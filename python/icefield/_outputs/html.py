@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from icefield._printable import printable
+from icefield._outputs.printable import printable
 
 __all__ = ["html_of", "html_text"]
 

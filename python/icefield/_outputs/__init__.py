@@ -1,0 +1,1 @@
+"""What people and other libraries get: texts, HTML, progress lines, plans, frames and datasets."""
