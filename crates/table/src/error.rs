@@ -1,11 +1,11 @@
-//! The one error type of this crate. Python's exceptions are chosen by its variants.
+//! The error type of this crate. Its variants map to Python's exceptions.
 
 use icefield_format::limits::MEMORY_VARIABLE;
 
 /// Result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, and where.
+/// An error and its place.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,51 +15,51 @@ pub enum Error {
     /// No object at a path.
     #[error("{path}: not found")]
     NotFound {
-        /// The path as it was asked for.
+        /// The path as requested.
         path: String,
     },
-    /// An object that should have been created exists.
+    /// An object that should have been created exists already.
     #[error("{path}: exists already")]
     AlreadyExists {
-        /// The path as it was asked for.
+        /// The path as requested.
         path: String,
     },
-    /// A store failed: network, permission, disk. Whether a write took effect is not known.
+    /// A store failed: network, permission, disk. It is unknown whether a write took effect.
     #[error("{path}: cannot {operation}: {message}")]
     Storage {
-        /// The path as it was asked for.
+        /// The path as requested.
         path: String,
-        /// What was tried: `read`, `write`, …
+        /// The attempted operation: `read`, `write`, …
         operation: &'static str,
-        /// What the store said; never with credentials.
+        /// The store's message, without credentials.
         message: String,
     },
-    /// An object that is longer than what is read of its kind; nothing of it was read.
+    /// An object larger than the limit for its kind; nothing was read.
     #[error(
         "{path}: has {length} bytes, and at most {most} are read of such a file; if you trust it, raise this limit with \
          {}=BYTES",
         MEMORY_VARIABLE
     )]
     TooLong {
-        /// The path as it was asked for.
+        /// The path as requested.
         path: String,
-        /// Its bytes.
+        /// Its size in bytes.
         length: u64,
-        /// Bytes that are read at the most.
+        /// The limit in bytes.
         most: u64,
     },
-    /// An argument that cannot be.
+    /// An invalid argument.
     #[error("{0}")]
     Invalid(String),
-    /// Allowed by the specification, but not built here; names the thing.
+    /// Allowed by the specification but not implemented; names the feature.
     #[error("{0}")]
     Unsupported(String),
-    /// Data given to a writer that do not fit the table's schema; names the column and what to do.
+    /// Data for a writer that does not fit the table's schema; names the column and what to do.
     #[error("column {column}: {message}")]
     Column {
-        /// Path of the column in the table's schema, or in the data where the schema lacks it.
+        /// Path of the column in the table's schema, or in the data if the schema lacks it.
         column: String,
-        /// What is wrong and how to mend it.
+        /// What is wrong and how to fix it.
         message: String,
     },
     /// Several columns of the data that do not fit.
@@ -70,31 +70,31 @@ pub enum Error {
     CorruptFile {
         /// The file.
         path: String,
-        /// What its reader said.
+        /// The reader's message.
         message: String,
     },
-    /// The commit lost to another one and will not land; files it wrote are gone.
+    /// The commit lost to another one and will not succeed; its files were deleted.
     #[error("commit failed: {0}")]
     CommitFailed(String),
-    /// Whether the commit landed is unknown; nothing was deleted.
+    /// It is unknown whether the commit succeeded; nothing was deleted.
     #[error("commit state unknown: {message}")]
     CommitStateUnknown {
-        /// What was to be committed.
+        /// The commit.
         commit: Box<UnknownCommit>,
-        /// What happened.
+        /// The cause.
         message: String,
-        /// The exception of the catalog, or what the caller ended the checks with.
+        /// The exception of the catalog, or the one with which the caller ended the checks.
         cause: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
-    /// Another table has taken the place of the one that was opened; nothing was changed.
+    /// Another table now has the name of the opened one; nothing was changed.
     #[error(
         "the table was replaced: it was opened with uuid {expected}, but the catalog now has a table with uuid {found} \
          under this name ({location}): load it again"
     )]
     TableReplaced {
-        /// The uuid of the table that was opened.
+        /// The uuid of the opened table.
         expected: String,
-        /// The uuid of the table that is there now, or `none`.
+        /// The uuid of the current table, or `none`.
         found: String,
         /// Its metadata file.
         location: String,
@@ -102,58 +102,58 @@ pub enum Error {
     /// An operation whose conditions the table does not meet.
     #[error("{0}")]
     Validation(String),
-    /// Of an ORC file that belongs to no table.
+    /// An error of an ORC file without a table.
     #[error("{0}")]
     Orc(#[source] icefield_orc::Error),
-    /// An exception of a caller's callback, passed through as it is.
+    /// An exception of a caller's callback, unchanged.
     #[error("{0}")]
     Callback(Box<dyn std::error::Error + Send + Sync>),
-    /// A catalog's refusal, passed through as it is: it has certainly changed nothing.
+    /// A catalog's refusal, unchanged: it has certainly changed nothing.
     #[error("{0}")]
     Refused(Box<dyn std::error::Error + Send + Sync>),
-    /// The caller ended the call (Ctrl-C), or a callback was stopped before it had any effect.
+    /// The caller ended the call (Ctrl-C), or a callback was stopped before it had an effect.
     #[error("{0}")]
     Interrupted(Box<dyn std::error::Error + Send + Sync>),
-    /// A defect of this library.
+    /// A bug in this library.
     #[error("internal error: {0}")]
     Internal(String),
 }
 
-/// A commit that may have landed or not: what is needed to find that out later.
+/// A commit that may or may not have succeeded, with what is needed to find out later.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnknownCommit {
     /// Snapshot to look for in the table's history, if the commit makes one.
     pub snapshot_id: Option<i64>,
-    /// Files that were written for it, but for its metadata file; a table that has the snapshot needs them.
+    /// Files written for it, except its metadata file; a table with the snapshot needs them.
     pub files: Vec<String>,
-    /// The metadata file that it was made of.
+    /// The metadata file it was based on.
     pub base: Option<String>,
-    /// The metadata file that was to follow; none where the catalog writes it.
+    /// The metadata file it would write; `None` if the catalog writes it.
     pub location: Option<String>,
 }
 
 impl Error {
-    /// An argument that cannot be.
+    /// An invalid argument.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::Invalid(message.into())
     }
 
-    /// Something that is not built here.
+    /// A feature that is not implemented.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::Unsupported(message.into())
     }
 
-    /// Data that do not fit a column.
+    /// Data that does not fit a column.
     pub fn column(column: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Column { column: column.into(), message: message.into() }
     }
 
-    /// A file whose content is wrong.
+    /// A file with invalid content.
     pub fn corrupt_file(path: impl Into<String>, message: impl std::fmt::Display) -> Self {
         Self::CorruptFile { path: path.into(), message: message.to_string() }
     }
 
-    /// What the reader of an ORC file said, with the file; an error of the storage, or of a filter, is returned as itself.
+    /// An error of the ORC reader, with the file; errors of the storage or of a filter are returned unchanged.
     pub fn of_orc(path: &str, error: icefield_orc::Error) -> Self {
         use icefield_orc::Error as Orc;
         match error.downcast::<Self>() {
@@ -173,7 +173,7 @@ impl Error {
         }
     }
 
-    /// The same error, with the file it was met in where its place lacks one.
+    /// The same error with the file, if its place lacks one.
     #[must_use]
     pub fn in_file(self, path: &str) -> Self {
         match self {

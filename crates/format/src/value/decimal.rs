@@ -102,8 +102,8 @@ impl ParsedDecimal {
     }
 }
 
-/// Reads a decimal: sign, digits, point, exponent, as Java's `BigDecimal(String)`. None where the text is none or 128
-/// bits are too few.
+/// Parses a decimal: sign, digits, point, exponent, as Java's `BigDecimal(String)`. `None` if it is not a decimal or
+/// overflows 128 bits.
 pub fn parse(text: &str) -> Option<ParsedDecimal> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)?),

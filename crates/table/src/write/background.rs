@@ -1,7 +1,6 @@
-//! A writer on a thread of its own, so that the next rows are received while the last ones are encoded.
+//! Runs a writer on its own thread, so that the next rows arrive while the previous ones are encoded.
 //!
-//! A task of Spark waits for its rows half of its time, and Spark for the task the other half, unless somebody takes rows
-//! while somebody else encodes.
+//! Otherwise a Spark task would wait for rows half of its time, and Spark for the task the other half.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,10 +13,10 @@ use super::writer::TableWriter;
 use crate::arrow::size::bytes_of;
 use crate::error::{Error, Result};
 
-/// Bytes of rows that may wait for the encoder; a batch that is larger waits alone.
+/// Bytes of rows that may be buffered for the encoder; a larger batch is buffered alone.
 const WAITING_BYTES: usize = 32 << 20;
 
-/// A [`TableWriter`] on a thread of its own. Its errors are returned by the next call.
+/// A [`TableWriter`] on its own thread. Its errors are returned by the next call.
 #[derive(Debug)]
 pub struct BackgroundWriter {
     shared: Arc<Shared>,
@@ -34,13 +33,13 @@ struct Shared {
 struct Queue {
     batches: VecDeque<(usize, RecordBatch)>,
     bytes: usize,
-    /// No more batches come.
+    /// No more batches will come.
     ended: bool,
-    /// Nobody wants what was written.
+    /// The result is no longer needed.
     given_up: bool,
-    /// Why the encoder has stopped.
+    /// The error that stopped the encoder.
     failure: Option<Error>,
-    /// The encoder has stopped, for whatever reason.
+    /// The encoder has stopped, for any reason.
     stopped: bool,
 }
 
@@ -54,7 +53,7 @@ impl BackgroundWriter {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Hands a batch over, and waits while too much is waiting. After an error only [`BackgroundWriter::abort`] is left.
+    /// Sends a batch, and waits while too much is buffered. After an error only call [`BackgroundWriter::abort`].
     pub fn write(&self, batch: RecordBatch) -> Result<()> {
         let bytes = bytes_of(&batch);
         let full = |queue: &mut Queue| !queue.stopped && queue.bytes > 0 && queue.bytes + bytes > WAITING_BYTES;
@@ -70,7 +69,7 @@ impl BackgroundWriter {
         Ok(())
     }
 
-    /// Waits for all rows to be written, closes all files and returns what was written; after an error nothing is left.
+    /// Waits until all rows are written, closes all files and returns them; after an error no file is left.
     pub fn finish(mut self) -> Result<Vec<DataFile>> {
         self.shared.lock().ended = true;
         let writer = self.join()?;
@@ -85,7 +84,7 @@ impl BackgroundWriter {
         }
     }
 
-    /// Aborts: every file of this writer is deleted, as far as the store allows it.
+    /// Aborts: deletes every file of this writer, as far as the store allows it.
     pub fn abort(mut self) {
         self.shared.lock().given_up = true;
         if let Ok(Some(writer)) = self.join() {
@@ -101,7 +100,7 @@ impl BackgroundWriter {
 }
 
 impl Drop for BackgroundWriter {
-    /// The thread ends by itself: whoever drops this may hold what the thread needs to free its rows.
+    /// Does not join the thread: the caller may hold a lock that the thread needs to free its rows.
     fn drop(&mut self) {
         self.shared.lock().given_up = true;
         self.shared.changed.notify_all();
@@ -113,7 +112,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next batch; none when there are no more.
+    /// The next batch; `None` if there are no more.
     fn next(&self) -> Option<RecordBatch> {
         let idle = |queue: &mut Queue| queue.batches.is_empty() && !queue.ended && !queue.given_up;
         let mut queue = self.changed.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
@@ -128,7 +127,7 @@ impl Shared {
     }
 }
 
-/// The side of the thread. Its end is always signalled, so that no caller waits for it forever.
+/// The thread's side. It always signals its end, so that no caller waits forever.
 struct Encoder(Arc<Shared>);
 
 impl Encoder {
@@ -147,7 +146,7 @@ impl Drop for Encoder {
     fn drop(&mut self) {
         let mut queue = self.0.lock();
         queue.stopped = true;
-        // Rows may hold what is freed by others: not under the lock.
+        // Dropping rows may run foreign code, so drop them without the lock.
         let waiting = std::mem::take(&mut queue.batches);
         drop(queue);
         drop(waiting);

@@ -1,6 +1,6 @@
-//! Values of a column as a data file stores them: which Arrow types fit an Iceberg type, and how they become it.
+//! Casts column values to what a data file stores: which Arrow types fit an Iceberg type, and how they are converted.
 //!
-//! Nothing is ever lost on the way: what does not fit fails, with the value's place.
+//! Nothing is lost silently: a value that does not fit is an error with its position.
 
 use std::sync::Arc;
 
@@ -27,30 +27,30 @@ use super::text;
 const DAY_MS: i64 = 86_400_000;
 const DAY_MICROS: i64 = DAY_MS * 1000;
 
-/// How an array becomes what is stored.
+/// How an array is converted.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Cast {
-    /// It is that already.
+    /// No conversion.
     Keep,
     /// A decimal whose values must be checked against its precision.
     CheckPrecision(u8),
-    /// Texts that must be UTF-8.
+    /// Strings that must be valid UTF-8.
     CheckText,
-    /// Microseconds that must be those of a day.
+    /// Microseconds that must be within a day.
     CheckTime,
-    /// Arrow's cast, which fails on the first value that does not fit.
+    /// Arrow's cast, which fails at the first value that does not fit.
     Arrow(DataType),
-    /// Nanoseconds to microseconds, only where they are whole.
+    /// Nanoseconds to microseconds, if exact.
     WholeMicros(DataType),
-    /// Milliseconds of a `date64` to days, only where they are whole.
+    /// Milliseconds of a `date64` to days, if exact.
     WholeDays,
-    /// Bytes, or the text of UUIDs, to a fixed length.
+    /// Binary values, or UUID strings, to a fixed length.
     Fixed(i32),
-    /// The bytes of `arrow.bool8` to booleans.
+    /// Bytes of `arrow.bool8` to booleans.
     Truth,
 }
 
-/// What is stored for a column of type `ty` given as `source`, and how; an error says how to mend it.
+/// The stored type of a column of type `ty` given as `source`, and the conversion; an error says how to fix it.
 pub(super) fn rule(ty: &PrimitiveType, source: &DataType) -> Result<(DataType, Cast), &'static str> {
     if let DataType::Dictionary(_, values) = source {
         let texts = matches!(ty, PrimitiveType::String) && is_text(values);
@@ -58,7 +58,8 @@ pub(super) fn rule(ty: &PrimitiveType, source: &DataType) -> Result<(DataType, C
             true => Ok((source.clone(), Cast::CheckText)),
             false => {
                 let (target, cast) = rule(ty, values)?;
-                // Arrow's cast takes the dictionary away, and what it makes is checked; the others need the values' own type.
+                // Arrow's cast decodes the dictionary, and its result is checked; the other conversions need the
+                // value type.
                 if matches!(cast, Cast::Keep | Cast::Arrow(_) | Cast::CheckPrecision(..) | Cast::CheckTime) {
                     Ok((target.clone(), Cast::Arrow(target)))
                 } else {
@@ -145,7 +146,7 @@ fn time(source: &DataType) -> Result<(DataType, Cast), &'static str> {
     }
 }
 
-/// An instant and a local time never become each other: which zone was meant is the user's to say.
+/// Instants and local times are never converted to each other: the user must choose the zone.
 fn timestamp(source: &DataType, unit: TimeUnit, zoned: bool) -> Result<(DataType, Cast), &'static str> {
     let target = DataType::Timestamp(unit, zoned.then(|| "UTC".into()));
     match source {
@@ -163,7 +164,7 @@ fn timestamp(source: &DataType, unit: TimeUnit, zoned: bool) -> Result<(DataType
 }
 
 impl Cast {
-    /// The stored array, of a column of type `ty`. The error says which value does not fit.
+    /// Converts an array for a column of type `ty`. The error names the value that does not fit.
     pub(super) fn apply(&self, array: &ArrayRef, ty: &PrimitiveType) -> Result<ArrayRef, Misfit> {
         match self {
             Self::Keep => Ok(array.clone()),
@@ -179,7 +180,7 @@ impl Cast {
             Self::Arrow(target) => {
                 let strict = CastOptions { safe: false, ..CastOptions::default() };
                 let made = match (cast_with_options(array, target, &strict), array.data_type()) {
-                    // The value that does not fit may be one that no row has.
+                    // The value that does not fit may be unused by all rows.
                     (Err(_), DataType::Dictionary(_, values)) => {
                         let plain = cast_with_options(array, values, &strict).map_err(|error| shown(&error))?;
                         return self.apply(&plain, ty);
@@ -207,7 +208,7 @@ impl Cast {
     }
 }
 
-/// What is said of a value that the table's type cannot hold.
+/// Describes a value that the table's type cannot hold.
 fn misfit(array: &ArrayRef, row: usize, ty: &PrimitiveType) -> Misfit {
     let value = text_of(array, row);
     let what =
@@ -215,7 +216,7 @@ fn misfit(array: &ArrayRef, row: usize, ty: &PrimitiveType) -> Misfit {
     Misfit::Row(row, what)
 }
 
-/// A value as text: of a date or time that no calendar has, the number that is stored.
+/// A value as text; a date or time outside the calendar as its stored number.
 fn text_of(array: &ArrayRef, row: usize) -> String {
     let strict = FormatOptions::new().with_display_error(false);
     let shown = ArrayFormatter::try_new(array, &strict).and_then(|formatter| formatter.value(row).try_to_string());
@@ -231,7 +232,7 @@ fn text_of(array: &ArrayRef, row: usize) -> String {
     })
 }
 
-/// The first value of which Arrow's cast makes nothing: its own errors name the value, but neither row nor column.
+/// The first value that Arrow's cast turns into null: its own errors name the value, but not the row and the column.
 fn first_misfit(array: &ArrayRef, target: &DataType, ty: &PrimitiveType) -> Option<Misfit> {
     let made = cast_with_options(array, target, &CastOptions { safe: true, ..CastOptions::default() }).ok()?;
     let (before, after) = (array.logical_nulls(), made.logical_nulls()?);
@@ -239,7 +240,7 @@ fn first_misfit(array: &ArrayRef, target: &DataType, ty: &PrimitiveType) -> Opti
     (0..array.len()).find(lost).map(|row| misfit(array, row, ty))
 }
 
-/// The booleans of `arrow.bool8`: all but 0 is true.
+/// The booleans of `arrow.bool8`: everything except 0 is true.
 fn truth(array: &ArrayRef) -> Result<ArrayRef, String> {
     let bytes = array.as_primitive_opt::<Int8Type>().ok_or_else(|| format!("{} is no int8", array.data_type()))?;
     let values = BooleanBuffer::collect_bool(bytes.len(), |row| bytes.values().get(row).is_some_and(|byte| *byte != 0));
@@ -263,11 +264,11 @@ fn check_precision(array: &ArrayRef, precision: u8, ty: &PrimitiveType) -> Resul
     wide.map_or(Ok(()), |row| Err(misfit(array, row, ty)))
 }
 
-/// Arrow's makers of times check nothing, and no reader has a time of day for what is outside of one.
+/// Arrow does not check times, and no reader accepts a time outside a day.
 fn check_time(array: &ArrayRef) -> Result<(), Misfit> {
     let Some(times) = array.as_primitive_opt::<Time64MicrosecondType>() else { return Ok(()) };
     let day = 0..DAY_MICROS;
-    // Without a branch a value; only where one is outside is it looked for, as it may stand under a null.
+    // A branch-free check first; only if it fails, look for the value, which may be under a null.
     if times.values().iter().fold(true, |inside, time| inside & day.contains(time)) {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Data as the table's schema wants it: columns found by name in any order, values cast without loss, nulls checked.
+//! Conforms data to the table's schema: finds columns by name in any order, casts values without loss, checks nulls.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ use crate::arrow::constant;
 use crate::error::{Error, Result};
 use crate::file::is_stored;
 
-/// What may differ between the columns of the data and those of the table.
+/// How columns of the data may differ from the table's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Matching {
-    /// Optional columns may be missing: they get their write default, else null.
+    /// Optional columns may be missing: they get their write default, otherwise null.
     pub allow_missing: bool,
-    /// Columns that the table lacks are left out instead of refused.
+    /// Columns missing from the table are dropped instead of refused.
     pub ignore_extra: bool,
 }
 
@@ -36,22 +36,23 @@ impl Default for Matching {
     }
 }
 
-/// Turns batches of one schema into batches as they are stored.
+/// Converts batches of one schema to their stored form.
 #[derive(Debug)]
 pub struct Conform {
     columns: Vec<ConformedColumn>,
     schema: SchemaRef,
 }
 
-/// Where a stored column comes from.
+/// The source of a stored column.
 #[derive(Debug)]
 struct ConformedColumn {
     /// Full name, for errors.
     path: String,
     field: FieldRef,
-    /// Place among the columns of the data, if it is there.
+    /// Index among the columns of the data, if present.
     source: Option<usize>,
-    /// What the data are unpacked to first: lists with offsets of lists of other layouts, values of run-end encoded ones.
+    /// The type to unpack the data to first: plain lists instead of list views, plain values instead of run-end
+    /// encoded ones.
     unpacked: Option<DataType>,
     step: Step,
 }
@@ -62,12 +63,12 @@ enum Step {
     Struct(Vec<ConformedColumn>),
     List(Box<ConformedColumn>),
     Map(Box<ConformedColumn>, Box<ConformedColumn>),
-    /// The same for every row: the write default, or null.
+    /// One value for every row: the write default, or null.
     Constant(Option<Value>, Type),
 }
 
 impl Conform {
-    /// Matches the columns of `data` with those of the table; one error lists all that is wrong.
+    /// Matches the columns of `data` with those of the table; one error lists all problems.
     pub fn new(table: &Schema, data: &ArrowSchema, matching: Matching) -> Result<Self> {
         let mut plan = Plan { matching, faults: Vec::new() };
         let columns = plan.columns(table.fields(), data.fields(), "");
@@ -88,7 +89,7 @@ impl Conform {
         &self.schema
     }
 
-    /// The batch as it is stored; a fault is of one of its rows.
+    /// Converts a batch; a fault refers to one of its rows.
     pub(super) fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch, Fault> {
         let rows = batch.num_rows();
         let arrays = self.columns.iter().map(|column| column.apply(batch.columns(), rows, None));
@@ -163,12 +164,12 @@ impl Plan {
         }
         if let Some(unpacked) = unpacked(given.data_type()) {
             let plain = match given.data_type() {
-                // What the values are, their own field says.
+                // The child field describes the values.
                 DataType::RunEndEncoded(_, values) => given.clone().with_metadata(values.metadata().clone()),
                 _ => given.clone(),
             };
             let column = self.given(field, &plain.with_data_type(unpacked.clone()), source, path)?;
-            // Of two layouts around one another, the cast to the inner one takes both away.
+            // For nested layouts, the cast to the inner one removes both.
             return Some(ConformedColumn { unpacked: column.unpacked.or(Some(unpacked)), ..column });
         }
         let (data_type, step) = match (&field.ty, given.data_type()) {
@@ -235,7 +236,7 @@ impl Plan {
     fn misfit(&mut self, field: &Field, given: &ArrowField, path: &str, mend: &str) -> Option<ConformedColumn> {
         let floats = matches!(given.data_type(), DataType::Float32 | DataType::Float64);
         let whole = matches!(field.ty, Type::Primitive(PrimitiveType::Int | PrimitiveType::Long));
-        // What pandas makes of integers with missing values.
+        // pandas converts integers with missing values to floats.
         let nullable = match floats && whole {
             true => {
                 "convert it with .astype(\"Int64\") if it comes from pandas (whole numbers with missing values), or "
@@ -252,7 +253,7 @@ impl Plan {
     }
 }
 
-/// What is said of a column of the data that the table lacks.
+/// The message for a column of the data that the table lacks.
 pub(crate) fn extra_column(name: &str, fields: &[Field]) -> String {
     let names = || fields.iter().map(|field| field.name.as_str());
     let lower = name.to_lowercase();
@@ -265,19 +266,20 @@ pub(crate) fn extra_column(name: &str, fields: &[Field]) -> String {
     format!("not in the table: {mend}{}", hint(name, names()))
 }
 
-/// The columns without those that pandas makes of an index without a name: the schema of a table to be made of a frame.
+/// The columns without those that pandas creates from an unnamed index; for the schema of a table created from a
+/// frame.
 pub fn without_nameless_index(data: &ArrowSchema) -> ArrowSchema {
     let wanted = data.fields().iter().filter(|field| !is_nameless_index(field.name()));
     ArrowSchema::new_with_metadata(wanted.cloned().collect::<Fields>(), data.metadata().clone())
 }
 
-/// Whether pandas has made this column of an index that has no name: row numbers that were not asked for.
+/// Whether pandas created this column from an unnamed index: row numbers that were not requested.
 pub(crate) fn is_nameless_index(name: &str) -> bool {
     let level = name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__"));
     level.is_some_and(|level| !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The plain layout of a type that has several; none where it is plain already. Children stay as they are.
+/// The plain layout of a type with several layouts; `None` if it is plain. Children stay unchanged.
 fn unpacked(ty: &DataType) -> Option<DataType> {
     match ty {
         DataType::FixedSizeList(element, _) | DataType::ListView(element) => Some(DataType::List(element.clone())),
@@ -299,7 +301,7 @@ fn arrow_field(field: &Field, data_type: DataType) -> FieldRef {
     Arc::new(ArrowField::new(field.name.as_str(), data_type, !field.required))
 }
 
-/// Arrow's type of a column that the data do not give.
+/// The Arrow type of a column missing from the data.
 fn stored_type(ty: &Type) -> Result<DataType> {
     let struct_of = |fields: &[Field]| {
         let stored = fields.iter().filter(|field| is_stored(field));
@@ -351,7 +353,7 @@ fn primitive_type(ty: &PrimitiveType) -> Result<DataType> {
 }
 
 impl ConformedColumn {
-    /// The stored array; `around` says which of the rows have a parent at all.
+    /// Converts an array; `around` says which rows have a parent at all.
     fn apply(&self, columns: &[ArrayRef], rows: usize, around: Option<&NullBuffer>) -> Result<ArrayRef, Fault> {
         match self.source.and_then(|position| columns.get(position)) {
             Some(array) => self.convert(array, around),
@@ -374,7 +376,7 @@ impl ConformedColumn {
 
     fn convert(&self, array: &ArrayRef, around: Option<&NullBuffer>) -> Result<ArrayRef, Fault> {
         if array.is_empty() {
-            // Made anew: Spark 4.0 leaves the one offset of texts, lists and maps without values unset.
+            // Build a new one: Spark 4.0 leaves the single offset of empty strings, lists and maps unset.
             return Ok(new_empty_array(self.field.data_type()));
         }
         let plain = self.unpacked.as_ref().map(|ty| arrow_cast::cast(array, ty)).transpose();
@@ -423,7 +425,7 @@ impl ConformedColumn {
         self.made(ListArray::try_new(field, offsets, values, nulls))
     }
 
-    /// The values that a (sliced) list or map really has, and the offsets from their beginning: none of rows that are null.
+    /// The values that a (sliced) list or map uses, and offsets into them; null rows use none.
     fn used<O: OffsetSizeTrait, V: Cut>(
         &self,
         offsets: &OffsetBuffer<O>,
@@ -444,7 +446,7 @@ impl ConformedColumn {
         };
         let nulls = nulls.filter(|nulls| (0..nulls.len()).any(|row| nulls.is_null(row) && length(row) > 0));
         if let Some(nulls) = nulls {
-            // As lists of a fixed size have: nobody's values, and no fault of a row.
+            // Null rows of fixed-size lists have values, which must be dropped without reporting faults in them.
             let lengths = || (0..nulls.len()).map(|row| (nulls.is_valid(row), length(row)));
             let live: BooleanArray = lengths().flat_map(|(valid, length)| vec![Some(valid); length]).collect();
             let values = values.keep(&live).map_err(|error| Error::column(&self.path, error.to_string()))?;
@@ -475,7 +477,7 @@ impl ConformedColumn {
     }
 }
 
-/// The values of lists or maps that begin at `offsets`; a fault is of the row that has the value.
+/// The values of lists or maps that start at `offsets`; a fault refers to the row that contains the value.
 fn inside<O: OffsetSizeTrait>(
     column: &ConformedColumn,
     values: &ArrayRef,
@@ -485,7 +487,7 @@ fn inside<O: OffsetSizeTrait>(
     column.convert(values, None).map_err(|fault| fault.around(row))
 }
 
-/// What can be cut out of an array of values.
+/// Slicing of an array of values.
 trait Cut {
     fn count(&self) -> usize;
     fn cut(&self, start: usize, length: usize) -> Self;

@@ -1,11 +1,11 @@
-//! What a manifest says of a written file ("Data File Fields").
+//! Describes a written file for its manifest ("Data File Fields").
 
 use icefield_format::manifest::{DataFile, FileFormat};
 
 use super::route::Tuple;
 use crate::file::WrittenFile;
 
-/// The description of a data file; `sort_order_id` is that of an order that its rows really have.
+/// The description of a data file; `sort_order_id` is an order that its rows really have.
 pub(super) fn described(
     written: WrittenFile,
     format: FileFormat,
@@ -14,7 +14,7 @@ pub(super) fn described(
     sort_order_id: i32,
 ) -> DataFile {
     let found = written.metrics;
-    // As in the Java library nothing but the rows of an Avro file is counted.
+    // As in the Java library, an Avro file has a row count and no metrics.
     let has_metrics = format != FileFormat::Avro;
     DataFile {
         file_path: written.path,

@@ -1,13 +1,13 @@
-//! What is wrong with rows to be written, on its way from where it was found to the row of the input that has it.
+//! Faults in rows to be written, from where they are found to the row of the input.
 
 use crate::error::Error;
 
 /// A value that does not fit.
 #[derive(Debug, PartialEq)]
 pub(super) enum Misfit {
-    /// Its place in the array, and what it is or has.
+    /// Its index in the array, and what it is.
     Row(usize, String),
-    /// Something that no place is known of.
+    /// An error without a known position.
     Other(String),
 }
 
@@ -20,11 +20,11 @@ impl From<String> for Misfit {
 /// Why rows cannot be stored.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// A value of one row.
+    /// A fault in one row.
     Row {
-        /// Full name of the column, or of the part of one, that the value is of.
+        /// Full name of the column, or of the nested field.
         column: String,
-        /// Place in the array that was looked at: at the end, the row of the batch.
+        /// Index in the array being checked; in the end, the row of the batch.
         row: usize,
         /// What is wrong.
         wrong: Wrong,
@@ -36,14 +36,14 @@ pub(super) enum Fault {
 /// What is wrong with a value.
 #[derive(Debug, PartialEq)]
 pub(super) enum Wrong {
-    /// It is null, and must not be.
+    /// It is null in a required column.
     Null,
-    /// What the row is said to be or to have.
+    /// A description of the value.
     Value(String),
 }
 
 impl Fault {
-    /// Of a column's value.
+    /// A fault in a column's value.
     pub(super) fn of_column(column: &str, misfit: Misfit) -> Self {
         match misfit {
             Misfit::Row(row, what) => Self::Row { column: column.to_owned(), row, wrong: Wrong::Value(what) },
@@ -51,7 +51,7 @@ impl Fault {
         }
     }
 
-    /// The same fault of what is around the values: of the list that has an element.
+    /// The same fault in the enclosing value: in the list that contains an element.
     pub(super) fn around(self, outer: impl FnOnce(usize) -> usize) -> Self {
         match self {
             Self::Row { column, row, wrong } => Self::Row { column, row: outer(row), wrong },
@@ -66,7 +66,7 @@ impl From<Error> for Fault {
     }
 }
 
-/// The rows of one writer, counted as they come: errors name the row of its whole input.
+/// Counts the rows of one writer, so that errors name the row of the whole input.
 #[derive(Debug, Default)]
 pub(super) struct RowCount {
     before: u64,
@@ -74,17 +74,17 @@ pub(super) struct RowCount {
 }
 
 impl RowCount {
-    /// Of a whole write, or of one task of a distributed one: no task knows what rows others have.
+    /// For a whole write, or for one task of a distributed one, since no task knows the rows of others.
     pub(super) fn of(task: Option<u32>) -> Self {
         Self { before: 0, task }
     }
 
-    /// Goes on behind so many rows.
+    /// Advances by `rows`.
     pub(super) fn add(&mut self, rows: usize) {
         self.before = self.before.saturating_add(rows as u64);
     }
 
-    /// The error of a batch that begins here.
+    /// The error of a batch that starts at the current row.
     pub(super) fn error(&self, fault: Fault) -> Error {
         match fault {
             Fault::Other(error) => error,

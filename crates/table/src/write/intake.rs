@@ -1,4 +1,4 @@
-//! Batches made ready to be written: in the form that files store, each row with its partition.
+//! Prepares batches for writing: in stored form, with the partition of each row.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -8,47 +8,47 @@ use super::fault::{Fault, RowCount};
 use super::route::{Router, Share, Tuple};
 use crate::error::Result;
 
-/// Makes batches ready, in the order in which they come.
+/// Prepares batches in order.
 #[derive(Debug)]
 pub struct Intake {
     conform: Conform,
-    /// None where the table is not partitioned.
+    /// `None` for an unpartitioned table.
     router: Option<Router>,
-    /// Partitions that were returned already.
+    /// Number of partitions returned already.
     reported: usize,
     count: RowCount,
 }
 
-/// A batch as files store it.
+/// A batch in stored form.
 #[derive(Debug)]
 pub struct Prepared {
     /// The rows.
     pub chunk: RecordBatch,
-    /// Where they belong; none where the table is not partitioned.
+    /// The partitions of the rows; `None` for an unpartitioned table.
     pub routed: Option<Routed>,
 }
 
 /// Rows by partition.
 #[derive(Debug)]
 pub struct Routed {
-    /// The rows of each partition that has some, in the order in which the partitions appear.
+    /// The rows of each partition in the batch, in order of first appearance.
     pub shares: Vec<Share>,
-    /// Tuples and paths of the partitions that no batch before had; their numbers follow those of the ones before.
+    /// Tuples and paths of new partitions, numbered after the previous ones.
     pub new: Vec<(Tuple, String)>,
 }
 
 impl Intake {
-    /// An intake of batches that `conform` brings into shape: all of a write, or of this task of one.
+    /// Prepares batches with `conform`: all of a write, or of this task of one.
     pub fn new(conform: Conform, router: Option<Router>, task: Option<u32>) -> Self {
         Self { conform, router, reported: 0, count: RowCount::of(task) }
     }
 
-    /// The columns of batches that are ready.
+    /// The columns of prepared batches.
     pub fn schema(&self) -> &SchemaRef {
         self.conform.schema()
     }
 
-    /// Makes a batch ready; an error names the row, counted over all batches.
+    /// Prepares a batch; an error names the row, counted over all batches.
     pub fn prepare(&mut self, batch: &RecordBatch) -> Result<Prepared> {
         let prepared = self.stored(batch).map_err(|fault| self.count.error(fault))?;
         self.count.add(batch.num_rows());

@@ -19,15 +19,15 @@ const HASH_BITS: usize = 20;
 /// Bits of a folder's name; what is left after three of them is the fourth name.
 const FOLDER_BITS: usize = 4;
 
-/// Bytes of a folder's name at the most: what file systems allow.
+/// Maximum bytes of a folder name, the limit of file systems.
 const FOLDER_BYTES: usize = 255;
 
-/// Where data files lie.
+/// Where data files are stored.
 #[derive(Debug, Clone)]
 pub struct DataLocations {
     root: String,
     hashed: bool,
-    /// Folders between the hash and the file where the files are not below the table.
+    /// Folders between the hash and the file, if the files are not below the table.
     context: Option<String>,
     partition_folders: bool,
 }
@@ -88,8 +88,8 @@ impl DataLocations {
     }
 }
 
-/// A folder's name as file systems allow it: what is too long is cut and ends with its hash. The paths of partitions are
-/// escaped, so that they have one byte a character, and a cut in an escape is seen by its `%`.
+/// A folder name within the limit of file systems: a longer one is cut and ends with its hash. Partition paths are
+/// escaped to one byte per character, so a cut escape sequence is recognized by its `%`.
 fn folder(name: &str) -> Cow<'_, str> {
     if name.len() <= FOLDER_BYTES {
         return Cow::Borrowed(name);
@@ -183,7 +183,7 @@ mod tests {
         let cut = folder_of(&one);
         assert_eq!((cut.len(), &cut[..246]), (255, &longest[..246]));
         assert!(cut[246..].starts_with('~') && cut != folder_of(&other), "{cut}");
-        // Neither half of an escape stays, and other folders of the path stay whole.
+        // Remove a cut escape sequence whole; other folders of the path are unchanged.
         for shift in 0..3 {
             let partition = format!("d=2024/{}{}", "x".repeat(shift), "%C3%A4".repeat(60));
             let path = folder_of(&partition);

@@ -1,8 +1,9 @@
-//! Arrow batches to data files with their metrics ("Data Files", "Appendix A", "Sorting").
+//! Writes Arrow batches to data files with metrics ("Data Files", "Appendix A", "Sorting").
 //!
-//! [`TableWriter`] is the way in, [`BackgroundWriter`] the same on a thread of its own. [`intake`] makes rows ready
-//! while those before them are encoded: [`conform`] brings them to the table's schema, [`route`] finds the partition of each
-//! row, [`sort`] sorts, with temporary files where memory does not hold the rows of a partition, and the rows go to [files](crate::file) of the table's format. [`deletes`] writes delete files.
+//! [`TableWriter`] is the entry point, [`BackgroundWriter`] the same on its own thread. [`intake`] prepares rows
+//! while earlier ones are encoded: [`conform`] converts them to the table's schema, [`route`] finds the partition of
+//! each row, [`sort`] sorts, with temporary files if the rows of a partition exceed the memory limit, and the rows go
+//! to [files](crate::file) of the table's format. [`deletes`] writes delete files.
 
 mod background;
 mod cast;

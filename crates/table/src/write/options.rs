@@ -1,4 +1,4 @@
-//! How data files are written: the `write.*` properties of a table.
+//! Write options of data files: a table's `write.*` properties.
 
 use icefield_format::manifest::FileFormat;
 use icefield_format::metadata::properties::{
@@ -12,20 +12,20 @@ use crate::file::avro::AvroOptions;
 use crate::file::orc::OrcOptions;
 use crate::file::parquet::ParquetOptions;
 
-/// How data files are written.
+/// Write options of data files.
 #[derive(Debug, Clone)]
 pub struct WriteOptions {
     /// Size on disk at which a file is closed (`write.target-file-size-bytes`).
     pub target_file_bytes: u64,
-    /// The format of data files and what is set of it.
+    /// The format of data files and its options.
     pub format: FormatOptions,
-    /// Whether the rows of a partition are brought together before they are written, however many partitions there are
-    /// (`write.distribution-mode`, unless it is `none`).
+    /// Whether to collect the rows of each partition before writing, however many partitions there are (any
+    /// `write.distribution-mode` except `none`).
     pub gathers: bool,
 }
 
 impl WriteOptions {
-    /// Reads the properties; those of other formats are passed over.
+    /// Reads the properties, ignoring those of other formats.
     pub fn new(properties: &StringMap) -> Result<Self> {
         if let Some(key) = ENCRYPTION_TABLE_KEY.read(properties).filter(|key| !key.is_empty()) {
             return Err(encrypted(&format!("{}={key}", ENCRYPTION_TABLE_KEY.name)));
@@ -44,7 +44,7 @@ impl WriteOptions {
     }
 }
 
-/// Refuses to write into a table whose files are to be encrypted: they would lie in the clear.
+/// Refuses to write to an encrypted table: the files would be unencrypted.
 pub fn check_writable(metadata: &TableMetadata) -> Result<()> {
     let key = ENCRYPTION_TABLE_KEY.read(metadata.properties()).filter(|key| !key.is_empty());
     let snapshot = metadata.snapshots().iter().find_map(|snapshot| snapshot.key_id.as_deref());

@@ -1,4 +1,5 @@
-//! What every task of a distributed write must know of the table, as bytes: made once by the driver, sent to all executors.
+//! What every task of a distributed write needs to know about the table, as bytes: created once by the driver, sent
+//! to all executors.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -21,22 +22,22 @@ use super::writer::WriterConfig;
 use crate::error::{Error, Result};
 use crate::storage::{Leftover, Storage};
 
-/// Version of the form; a reader refuses others.
+/// Version of the format; a reader refuses other versions.
 const FORM: u32 = 2;
 
-/// One write, the same for all its tasks.
+/// One write, shared by all its tasks.
 #[derive(Debug, Clone)]
 pub struct WritePlan {
-    /// The table that was opened: what is written is committed to no other.
+    /// The opened table: the files are committed to no other.
     pub table_uuid: Option<String>,
     location: String,
     properties: StringMap,
     schema: Arc<Schema>,
     spec: Arc<PartitionSpec>,
     order: Arc<SortOrder>,
-    /// The write: part of the name of each of its files.
+    /// The id of the write, part of its file names.
     pub operation: Uuid,
-    /// Changes of the schema that make room for the rows, and what they require; not in the bytes of the plan.
+    /// Schema changes for the rows, and their requirements; not in the serialized plan.
     widening: (Vec<UpdateRequirement>, Vec<MetadataUpdate>),
 }
 
@@ -53,7 +54,7 @@ struct PlanForm {
 }
 
 impl WritePlan {
-    /// A new write into a table as it is now.
+    /// A new write to a table in its current state.
     pub fn new(metadata: &TableMetadata) -> Self {
         Self {
             table_uuid: metadata.table_uuid().map(str::to_owned),
@@ -67,12 +68,13 @@ impl WritePlan {
         }
     }
 
-    /// A new write of rows with these columns into a table that gets the columns that it lacks, and wider types where rows
-    /// need them. [`Table::append_written`](crate::Table::append_written) makes these changes with the commit, by this
-    /// plan itself and not by its bytes.
+    /// A new write of rows with these columns to a table that gets the missing columns, and wider types where rows need
+    /// them. [`Table::append_written`](crate::Table::append_written) makes these changes in the commit; it needs this plan
+    /// itself, not one from its bytes.
     ///
     /// # Errors
-    /// Columns that no change of the schema makes room for.
+    ///
+    /// Columns that no schema change can accommodate.
     pub fn widened(metadata: &TableMetadata, rows: &ArrowSchema) -> Result<Self> {
         let asked = asked_by(rows, metadata.current_schema(), metadata.format_version().number())?;
         let updates = metadata.widened_by(&asked)?;
@@ -82,19 +84,19 @@ impl WritePlan {
         Ok(Self { widening: (requirements, updates), ..Self::new(&widened) })
     }
 
-    /// The changes of the schema that the commit of this write makes, and what they require.
+    /// The schema changes that the commit of this write makes, and their requirements.
     pub fn widening(&self) -> &(Vec<UpdateRequirement>, Vec<MetadataUpdate>) {
         &self.widening
     }
 
-    /// The plan with some of the table's properties set otherwise, for this write alone.
+    /// The plan with other values of some table properties, for this write only.
     #[must_use]
     pub fn with_properties(mut self, properties: impl IntoIterator<Item = (String, String)>) -> Self {
         self.properties.extend(properties);
         self
     }
 
-    /// How a task writes.
+    /// The writer configuration of a task.
     pub fn config(&self, storage: Storage, task: u32, attempt: u64) -> WriterConfig {
         let mut config = WriterConfig::new(storage, self.location.as_str(), self.schema.clone(), self.spec.clone());
         config.properties = self.properties.clone();
@@ -104,20 +106,20 @@ impl WritePlan {
         config
     }
 
-    /// What a task has written, for the driver.
+    /// Serializes the files of a task for the driver.
     pub fn files_to_bytes(&self, files: &[DataFile]) -> Result<Vec<u8>> {
         wire::to_bytes(files, &self.schema, &self.spec)
     }
 
-    /// What a task has written, from the executor.
+    /// Deserializes the files of a task from an executor.
     pub fn files_from_bytes(&self, bytes: &[u8]) -> Result<Vec<DataFile>> {
         wire::from_bytes(bytes, &self.schema, &self.spec)
     }
 
-    /// Deletes files of this write, which was certainly not committed, and says what could not be deleted.
+    /// Deletes files of this write, which was certainly not committed, and returns what could not be deleted.
     ///
-    /// With `search`, those too that no task has reported: tasks that were killed leave some. The names of all files of the
-    /// write hold its id; what has another name is not of this write and stays.
+    /// With `search`, also files that no task has reported, such as those of killed tasks. All file names of the
+    /// write contain its id; files with other names stay.
     pub fn discard(&self, storage: &Storage, reported: &[DataFile], search: bool) -> Result<Leftover> {
         let id = self.operation.to_string();
         let own = reported.iter().map(|file| &file.file_path).filter(|path| name_of(path).contains(&id));
@@ -128,17 +130,17 @@ impl WritePlan {
         Ok(delete(storage, paths))
     }
 
-    /// Deletes the files of attempts that lost: files of this write, which was committed, that no committed task has
-    /// reported. Says what could not be deleted.
+    /// Deletes the files of lost attempts: files of this committed write that no committed task has reported. Returns
+    /// what could not be deleted.
     ///
-    /// Nothing of the write may still be under way.
+    /// No task of the write may still be running.
     pub fn discard_lost(&self, storage: &Storage, committed: &[DataFile]) -> Result<Leftover> {
         let kept: HashSet<&str> = committed.iter().map(|file| name_of(&file.file_path)).collect();
         let found = self.found(storage)?.into_iter().filter(|path| !kept.contains(name_of(path)));
         Ok(delete(storage, found.collect()))
     }
 
-    /// The files in the data folder of the table whose names hold the id of this write.
+    /// The files in the table's data folder whose names contain the id of this write.
     fn found(&self, storage: &Storage) -> Result<Vec<String>> {
         let id = self.operation.to_string();
         let locations = DataLocations::new(&self.location, &self.properties)?;
@@ -146,7 +148,7 @@ impl WritePlan {
         Ok(found.filter(|path| name_of(path).contains(&id)).collect())
     }
 
-    /// The plan as bytes.
+    /// Serializes the plan.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let form = PlanForm {
             form: FORM,
@@ -161,7 +163,7 @@ impl WritePlan {
         serde_json::to_vec(&form).map_err(|error| Error::Internal(error.to_string()))
     }
 
-    /// The plan that [`WritePlan::to_bytes`] made into bytes.
+    /// Deserializes a plan from [`WritePlan::to_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let form: PlanForm =
             serde_json::from_slice(bytes).map_err(|error| Error::invalid(format!("not a write plan: {error}")))?;

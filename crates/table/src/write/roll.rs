@@ -1,16 +1,18 @@
-//! When a file is full: rows are handed over in pieces that become smaller as the file nears its target size, so that it
-//! is closed close to it. The size is looked at no more often than in the Java library, where that is every 1,000 rows.
+//! Decides when a file is full: rows are written in pieces that become smaller as the file approaches its target
+//! size, so that it closes near it. The size is checked at most as often as in the Java library, which does so every
+//! 1,000 rows.
 
 use arrow_array::RecordBatch;
 
 use crate::arrow::size::bytes_of;
 
-/// Rows of the smallest piece.
+/// Minimum rows of a piece.
 const LEAST_ROWS: usize = 1_000;
 
-/// Takes from the front of `rest` what surely fits into `room` bytes of a file, or the least piece.
+/// Takes from the front of `rest` what surely fits into `room` bytes of a file, or the minimum piece.
 ///
-/// Encoded rows are hardly ever larger than in memory, so a piece as large as the room is followed by a smaller one.
+/// Encoded rows are hardly ever larger than in memory, so a piece as large as the remaining space is followed by a
+/// smaller one.
 pub(super) fn piece(rest: &mut Vec<RecordBatch>, room: usize) -> Vec<RecordBatch> {
     let (mut piece, mut rows, mut bytes) = (Vec::new(), 0, 0);
     let mut left = std::mem::take(rest).into_iter();

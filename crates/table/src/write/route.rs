@@ -1,4 +1,4 @@
-//! Rows to partitions ("Partitioning"): transforms of a batch by kernel, rows grouped by their partition tuple.
+//! Routes rows to partitions ("Partitioning"): transforms a batch by kernel and groups rows by partition tuple.
 
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ pub(super) type Tuple = Vec<Option<Value>>;
 /// Rows of a batch that go to one partition.
 #[derive(Debug)]
 pub struct Share {
-    /// Number of the partition, in the order in which the router met them.
+    /// Number of the partition, in order of first appearance.
     pub partition: usize,
     /// The rows, ascending.
     pub rows: Vec<u32>,
 }
 
-/// Finds the partition of every row.
+/// Finds the partition of each row.
 #[derive(Debug)]
 pub struct Router {
     spec: Arc<PartitionSpec>,
@@ -42,21 +42,21 @@ pub struct Router {
 
 #[derive(Debug)]
 struct RoutedField {
-    /// None where the transform is `void`.
+    /// `None` if the transform is `void`.
     source: Option<StoredColumn>,
     transform: Transform,
     source_type: PrimitiveType,
     result_type: PrimitiveType,
 }
 
-/// Tuples as something that hashes fast.
+/// Tuples in a form that hashes fast.
 #[derive(Debug)]
 enum Keys {
-    /// Nothing known before the first batch.
+    /// Not chosen before the first batch.
     Unknown,
-    /// All partition values are of few bits: they are put side by side.
+    /// All partition values are narrow: they are packed side by side.
     Packed(HashMap<u128, u32>),
-    /// Arrow's row form.
+    /// Arrow's row format.
     Rows(Box<RowConverter>, HashMap<Vec<u8>, u32>),
 }
 
@@ -106,18 +106,18 @@ impl Router {
         self.tuples.get(partition)
     }
 
-    /// The path of a partition, as in the names of its folders.
+    /// The path of a partition, as in folder names.
     pub fn path(&self, partition: usize) -> Result<String> {
         let sources: Vec<PrimitiveType> = self.fields.iter().map(|field| field.source_type.clone()).collect();
         let tuple = self.tuples.get(partition).map(Vec::as_slice).unwrap_or_default();
         Ok(partition_path(&self.spec, &sources, tuple)?)
     }
 
-    /// The rows of a batch, by partition, in the order in which the partitions appear.
+    /// The rows of a batch by partition, in order of first appearance.
     pub(super) fn route(&mut self, batch: &RecordBatch) -> Result<Vec<Share>, Fault> {
         let results = self.fields.iter().map(|field| field.apply(batch)).collect::<Result<Vec<_>, Fault>>()?;
         let partitions = self.number(&results, batch.num_rows())?;
-        // Counted first: every share is then made in its size, and a row costs two steps over numbers.
+        // Count first: each share is allocated at its final size, and a row costs two passes over integers.
         let mut counts = vec![0_usize; self.tuples.len()];
         let mut appearing = Vec::new();
         for partition in &partitions {
@@ -146,7 +146,7 @@ impl Router {
         Ok(shares)
     }
 
-    /// The number of the partition of every row.
+    /// The partition number of each row.
     fn number(&mut self, results: &[ArrayRef], rows: usize) -> Result<Vec<u32>> {
         if matches!(self.keys, Keys::Unknown) {
             self.keys = Keys::for_columns(results)?;
@@ -217,7 +217,7 @@ impl Keys {
     }
 }
 
-/// Bits of a packed value, with one for null.
+/// Bits of a packed value, including one for null.
 fn bits(ty: &DataType) -> Option<u32> {
     match ty {
         DataType::Int32 | DataType::Date32 => Some(33),

@@ -1,5 +1,5 @@
-//! Runs: what memory does not hold of the rows of a partition waits in a temporary file. Where rows are sorted, each run is, and
-//! all are merged when the partition ends ("Sorting").
+//! Runs: rows of a partition that exceed the memory limit go to a temporary file. If rows are sorted, each run is
+//! sorted, and all runs are merged when the partition ends ("Sorting").
 
 use std::cmp::Ordering;
 
@@ -13,29 +13,29 @@ use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::spill::{SpillFile, SpillReader, Spilled};
 
-/// Bytes of a batch in a run: a merge holds one or two of each run.
+/// Bytes of a batch in a run: a merge holds one or two per run.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Rows of a merged batch.
 const MERGED_ROWS: usize = 1 << 13;
 
-/// The runs of a partition, in the order in which their rows came.
+/// The runs of a partition, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Runs(Vec<Spilled>);
 
-/// All rows of several runs in their order; equal ones in the order of the runs.
+/// Merges several runs in sort order; equal rows in the order of the runs.
 pub(super) struct Merge<'a> {
     sorter: &'a Sorter,
     converter: Option<RowConverter>,
     runs: Vec<Run>,
-    /// The runs that have rows left, the one with the least row first, as a heap.
+    /// A heap of the runs with remaining rows; the one with the smallest row is first.
     heap: Vec<usize>,
-    /// Batches that rows to be returned are in.
+    /// Batches with rows to be returned.
     batches: Vec<RecordBatch>,
     failed: bool,
 }
 
-/// A run, and the row that is its next one.
+/// A run and its current row.
 struct Run {
     source: Source,
     rows: Rows,
@@ -55,7 +55,7 @@ impl Runs {
         self.0.is_empty()
     }
 
-    /// Sorts rows and puts them into the file.
+    /// Sorts rows and writes them to the file.
     pub(super) fn spill(&mut self, sorter: &Sorter, rows: &[RecordBatch], file: &mut SpillFile) -> Result<()> {
         let Some(schema) = rows.first().map(RecordBatch::schema) else { return Ok(()) };
         let (count, bytes) = rows.iter().fold((0, 0), |(count, bytes), b| (count + b.num_rows(), bytes + bytes_of(b)));
@@ -65,7 +65,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Puts rows into the file as they are.
+    /// Writes rows to the file unchanged.
     pub(super) fn keep(&mut self, rows: &[RecordBatch], file: &mut SpillFile) -> Result<()> {
         let Some(schema) = rows.first().map(RecordBatch::schema) else { return Ok(()) };
         self.0.push(file.add(&schema, rows.iter().cloned().map(Ok))?);
@@ -83,7 +83,7 @@ impl Runs {
         })
     }
 
-    /// Merges the runs, and the rows that are in memory as the last one.
+    /// Merges the runs, with the rows in memory as the last run.
     pub(super) fn merge<'a>(&mut self, sorter: &'a Sorter, last: &[RecordBatch]) -> Result<Merge<'a>> {
         let mut merge =
             Merge { sorter, converter: None, runs: Vec::new(), heap: Vec::new(), batches: Vec::new(), failed: false };
@@ -109,7 +109,7 @@ impl Merge<'_> {
         Ok(())
     }
 
-    /// Moves the run at a place of the heap down until it is before those below it.
+    /// Moves a run down the heap until it is before its children.
     fn sift(&mut self, mut place: usize) {
         loop {
             let below = [2 * place + 1, 2 * place + 2];
@@ -123,7 +123,7 @@ impl Merge<'_> {
         }
     }
 
-    /// Whether the next row of the run at a place comes before that of another; a place that is not there never does.
+    /// Whether the next row of one run comes before that of another; false if the first does not exist.
     fn before(&self, place: usize, other: usize) -> bool {
         let run = |place: usize| self.heap.get(place).and_then(|run| Some((*run, self.runs.get(*run)?)));
         let (Some((number, run)), Some((other_number, other))) = (run(place), run(other)) else { return false };
@@ -131,7 +131,7 @@ impl Merge<'_> {
         order.then(number.cmp(&other_number)) == Ordering::Less
     }
 
-    /// Takes the least row; its place among the batches.
+    /// Takes the smallest row and returns its index among the batches.
     fn take(&mut self) -> Result<Option<(usize, usize)>> {
         let Some(run) = self.heap.first().and_then(|run| self.runs.get_mut(*run)) else { return Ok(None) };
         let place = (run.batch, run.row);
@@ -155,7 +155,7 @@ impl Merge<'_> {
     fn merged(&mut self) -> Result<Option<RecordBatch>> {
         interrupt::check()?;
         let mut places = Vec::with_capacity(MERGED_ROWS);
-        // Of rows that are long fewer are put together: a merged batch refers to few batches of the runs.
+        // Combine fewer rows if they are long, so that a merged batch refers to few batches of the runs.
         let most = self.batches.len() + self.runs.len();
         while places.len() < MERGED_ROWS && self.batches.len() <= most {
             let Some(place) = self.take()? else { break };
@@ -167,7 +167,7 @@ impl Merge<'_> {
         let batches: Vec<&RecordBatch> = self.batches.iter().collect();
         let merged = interleave_record_batch(&batches, &places);
         let merged = merged.map_err(|error| Error::Internal(format!("merging sorted rows: {error}")))?;
-        // Batches of which no row is left go.
+        // Drop batches without remaining rows.
         let mut left = Vec::with_capacity(self.heap.len());
         for number in &self.heap {
             let Some(run) = self.runs.get_mut(*number) else { continue };

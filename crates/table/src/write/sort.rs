@@ -1,4 +1,4 @@
-//! Rows in the order of a table ("Sorting"): the transforms of the order by kernel, compared in Arrow's row form.
+//! Sorts rows by a table's sort order ("Sorting"): transforms by kernel, compared in Arrow's row format.
 
 use arrow_array::RecordBatch;
 use arrow_row::{RowConverter, Rows, SortField};
@@ -19,8 +19,8 @@ pub struct Sorter {
 }
 
 impl Sorter {
-    /// A sorter for an order; none where it asks for nothing, or for a transform that is not known here: files are then
-    /// written unsorted, and say so.
+    /// A sorter for an order; `None` if the order is empty or has an unknown transform: files are then written and
+    /// marked as unsorted.
     pub fn new(order: &SortOrder, schema: &Schema) -> Result<Option<Self>> {
         let mut keys = Vec::with_capacity(order.fields.len());
         for field in &order.fields {
@@ -40,7 +40,7 @@ impl Sorter {
         Ok((!keys.is_empty()).then_some(Self { keys }))
     }
 
-    /// All rows of the batches, sorted, in batches of `count`; equal ones keep their order.
+    /// All rows of the batches, sorted, in batches of `count`; equal rows keep their order.
     pub fn sort(
         &self,
         batches: &[RecordBatch],
@@ -62,11 +62,11 @@ impl Sorter {
         }))
     }
 
-    /// What rows are compared by; the converter is the same for all batches.
+    /// The sort keys of a batch; the converter is shared by all batches.
     pub(super) fn rows(&self, batch: &RecordBatch, converter: &mut Option<RowConverter>) -> Result<Rows> {
         let columns = self.keys.iter().map(|(column, transform, _)| {
             transform.kernel(&column.of(batch)?).map_err(|error| match error {
-                // Rows have left the order in which they came.
+                // The rows are no longer in input order, so the error has no row number.
                 icefield_format::Error::Value { message, .. } => {
                     Error::column(column.to_string(), format!("a row has no place in the sort order: {message}"))
                 }

@@ -1,6 +1,6 @@
-//! Texts as producers hand them over: Arrow says that they are UTF-8, and nobody has looked.
+//! Validates strings from other producers: Arrow declares them UTF-8, but an imported array is not checked.
 //!
-//! A text that is not UTF-8 would be written, and be an error of the next reader.
+//! Otherwise invalid UTF-8 would be written and fail in the next reader.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, UInt64Array};
@@ -8,8 +8,8 @@ use arrow_array::{Array, ArrayRef, UInt64Array};
 use super::fault::Misfit;
 use crate::arrow::text::fault_of;
 
-/// The texts as they may be written. Those that are no UTF-8 are refused: the error names the first row with such a one.
-/// What stands under a null is not checked.
+/// The strings, safe to write. Invalid UTF-8 is refused; the error names the first row that has it. Values under a
+/// null are not checked.
 pub(super) fn checked(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
     let Some(dictionary) = array.as_any_dictionary_opt() else {
         return check(array.as_ref()).map(|()| array.clone());
@@ -24,7 +24,7 @@ pub(super) fn checked(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
             return Err(Misfit::Row(row, what.clone()));
         }
     }
-    // What only rows of other batches have: theirs is the error.
+    // Only rows of other batches use the value; their batch reports the error.
     let sound = faults.iter().enumerate().map(|(text, fault)| fault.is_none().then_some(text as u64));
     let sound = arrow_select::take::take(values, &sound.collect::<UInt64Array>(), None);
     Ok(dictionary.with_values(sound.map_err(|error| error.to_string())?))
@@ -33,7 +33,7 @@ pub(super) fn checked(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
 /// Checks that the text of an array, plain or in a dictionary, is UTF-8.
 ///
 /// # Errors
-/// What is wrong, and the first row that has it.
+/// Invalid UTF-8, with the first row that has it.
 pub fn check_text(array: &ArrayRef) -> Result<(), String> {
     match checked(array) {
         Ok(_) => Ok(()),
@@ -42,7 +42,7 @@ pub fn check_text(array: &ArrayRef) -> Result<(), String> {
     }
 }
 
-/// Refuses texts that are no UTF-8, where there is no dictionary.
+/// Refuses invalid UTF-8 in an array without a dictionary.
 pub(super) fn check(array: &dyn Array) -> Result<(), Misfit> {
     fault_of(array).map_or(Ok(()), |(row, fault)| Err(Misfit::Row(row, fault.to_owned())))
 }
@@ -95,9 +95,9 @@ mod tests {
             (&[Some("é".as_bytes()), Some(LONG.as_bytes()), Some("\u{10FFFF}".as_bytes())], None),
             (&[Some(b"a"), None, Some(b"\xff")], Some(2)),
             (&[Some(LONG.as_bytes()), Some(b"a text that is longer than a view\xc3")], Some(1)),
-            // Sound as a whole, cut within a letter: both halves are none.
+            // Valid as a whole, but cut within a character: both halves are invalid.
             (&[Some(b"caf\xc3"), Some(b"\xa9")], Some(0)),
-            // A surrogate, a longer form than needed, above the last code point.
+            // A surrogate, an overlong form, a value above the last code point.
             (&[Some(b"\xed\xa0\x80")], Some(0)),
             (&[Some(b"\xc0\x80")], Some(0)),
             (&[Some(b"\xf4\x90\x80\x80")], Some(0)),

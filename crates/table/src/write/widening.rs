@@ -1,5 +1,5 @@
-//! What rows to be written ask of a table's schema ("Schema Evolution"): columns that it lacks and types that it may be
-//! promoted to. All else is cast while it is written, and asks for nothing.
+//! Which schema changes the rows to be written need ("Schema Evolution"): missing columns, and types that may be
+//! promoted. Everything else is cast during the write and needs no change.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use icefield_format::types::{Field, Schema, Type, is_promotion_allowed};
 use super::conform::without_nameless_index;
 use crate::error::Result;
 
-/// The schema that a table of `table`'s columns is to be united with, so that these rows can be written to it.
+/// The schema to unite with a table's columns, so that these rows can be written.
 ///
-/// Columns have the table's types in it, unless one of both types may be promoted to the other.
+/// It uses the table's types, unless one of the two types may be promoted to the other.
 pub fn asked_by(rows: &ArrowSchema, table: &Schema, format_version: u8) -> Result<Schema> {
     let asking = Asking { options: FromArrow::for_version(format_version) };
     let rows = without_nameless_index(rows);
@@ -59,12 +59,12 @@ impl Asking {
                 _ => given.clone(),
             },
             _ if self.is_promotion(field, given) => given.clone(),
-            // What does not fit is refused where it is written, as it is without any change of the schema.
+            // What does not fit is refused by the write, as it is without a schema change.
             _ => self.as_in_the_table(field).map_or_else(|| given.clone(), Arc::new),
         }
     }
 
-    /// Whether one of both types may take the other's place: then the union says what becomes of it.
+    /// Whether one of the two types may be promoted to the other; the union then decides the result.
     fn is_promotion(&self, field: &Field, given: &ArrowField) -> bool {
         let version = self.options.format_version;
         match (&field.ty, self.options.type_of(given)) {
@@ -76,7 +76,7 @@ impl Asking {
         }
     }
 
-    /// Without its id, which another column of the rows may carry.
+    /// Without its id, which another column of the rows may have.
     fn as_in_the_table(&self, field: &Field) -> Option<ArrowField> {
         ToArrow { metadata: false, ..ToArrow::default() }.field(field).ok()
     }

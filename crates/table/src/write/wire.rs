@@ -1,6 +1,6 @@
-//! Descriptions of written files as bytes, for the way from executors to the driver.
+//! Serializes descriptions of written files, to send them from executors to the driver.
 //!
-//! The bytes are a manifest ("Manifests"): its codec exists, is exact for every type, and bounds what it reads.
+//! The bytes are a manifest ("Manifests"): its codec exists, is exact for every type, and limits what it reads.
 
 use icefield_format::avro::{Codec, Compression};
 use icefield_format::manifest::entries::{self, ReadOptions};
@@ -12,12 +12,12 @@ use icefield_format::types::Schema;
 use crate::error::{Error, Result};
 use crate::limits::limits;
 
-/// The newest form, which has a place for every fact about a file.
+/// The newest version, which has a field for everything about a file.
 const VERSION: u8 = 3;
-/// A snapshot that is not there yet.
+/// A placeholder for the snapshot, which does not exist yet.
 const NO_SNAPSHOT: i64 = 1;
 
-/// Data files of one partition spec as bytes.
+/// Serializes data files of one partition spec.
 pub fn to_bytes(files: &[DataFile], schema: &Schema, spec: &PartitionSpec) -> Result<Vec<u8>> {
     let mut writer = ManifestWriter::new(ManifestOptions {
         format_version: VERSION,
@@ -39,7 +39,7 @@ pub fn to_bytes(files: &[DataFile], schema: &Schema, spec: &PartitionSpec) -> Re
     Ok(writer.finish("written files")?.0)
 }
 
-/// The data files that [`to_bytes`] described.
+/// Deserializes data files from [`to_bytes`].
 pub fn from_bytes(bytes: &[u8], schema: &Schema, spec: &PartitionSpec) -> Result<Vec<DataFile>> {
     let partition_type = spec.tuple_type(schema);
     let options =

@@ -1,4 +1,5 @@
-//! A stream of batches to the data files of one task: routed to partitions, sorted, rolled over by size, in bounded memory.
+//! Writes a stream of batches to the data files of one task: routed to partitions, sorted, rolled over by size, in
+//! bounded memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,26 +33,26 @@ use crate::spill::SpillFile;
 use crate::storage::Storage;
 use crate::{interrupt, runtime};
 
-/// Rows that are routed or encoded in one go.
+/// Rows routed or encoded at once.
 const CHUNK_ROWS: usize = 1 << 17;
-/// Bytes of data at which an unpartitioned lane encodes what it holds.
+/// Buffered bytes at which an unpartitioned lane encodes.
 const CHUNK_BYTES: usize = 32 << 20;
 /// Rows of a sorted batch.
 const SORTED_ROWS: usize = 1 << 16;
-/// Bytes of data at which a partition's lane encodes what it holds.
+/// Buffered bytes at which a partition's lane encodes.
 const LANE_BYTES: usize = 1 << 20;
 
-/// How rows of different partitions come.
+/// The order of rows of different partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Distribution {
-    /// In any order: a file is kept open for every partition, up to a limit.
+    /// Any order: one open file per partition, up to a limit.
     #[default]
     Fanout,
-    /// One partition after the other: one file is open at a time.
+    /// One partition after the other: one open file at a time.
     Clustered,
 }
 
-/// What a writer must know of the table and of the write it is part of.
+/// What a writer needs to know about the table and its write.
 #[derive(Debug, Clone)]
 pub struct WriterConfig {
     /// Where the files go.
@@ -60,39 +61,39 @@ pub struct WriterConfig {
     pub location: String,
     /// Properties of the table.
     pub properties: StringMap,
-    /// The schema that files are written with.
+    /// The schema of the files.
     pub schema: Arc<Schema>,
-    /// The spec that files are written with.
+    /// The partition spec of the files.
     pub spec: Arc<PartitionSpec>,
-    /// The partition that all rows are of, whatever their values; without it the values tell.
+    /// The partition of all rows, whatever their values; `None` computes it from the values.
     pub partition: Option<Vec<Option<Value>>>,
-    /// The order that files are sorted in; none to leave rows as they come.
+    /// The sort order of the files; `None` keeps the order of arrival.
     pub order: Option<Arc<SortOrder>>,
-    /// The id of an order that rows are known to come in, where `order` asks for none.
+    /// The id of an order that rows are known to arrive in, if `order` is `None`.
     pub sorted_by: Option<i32>,
     /// How the columns of the data may differ from the table's.
     pub matching: Matching,
-    /// How rows of different partitions come.
+    /// The order of rows of different partitions.
     pub distribution: Distribution,
     /// Number of the task within the write.
     pub task: u32,
-    /// Whether the write has more tasks than this one: errors then count the rows of the task.
+    /// Whether the write has other tasks: errors then count the rows of the task.
     pub distributed: bool,
     /// Number of the attempt at the task.
     pub attempt: u64,
-    /// The write, one id for all its tasks.
+    /// The id of the write, shared by all its tasks.
     pub operation: Uuid,
-    /// What the names of files end with, before the extension.
+    /// Suffix of file names, before the extension.
     pub suffix: &'static str,
-    /// Bytes that rows waiting to be written may take.
+    /// Maximum bytes of buffered rows.
     pub memory_bytes: usize,
-    /// Files that are open at once. Rows of further partitions wait, in memory and then in a temporary file, or files are closed
-    /// and others begun with `write.distribution-mode` `none`.
+    /// Maximum open files. Rows of further partitions are buffered in memory and then in a temporary file; with
+    /// `write.distribution-mode` `none`, files are closed and new ones opened instead.
     pub open_files: usize,
 }
 
 impl WriterConfig {
-    /// A configuration for rows of a table as its metadata describe it: current schema, default spec and sort order.
+    /// A configuration for rows of a table: current schema, default spec and sort order.
     pub fn of_table(storage: Storage, metadata: &TableMetadata) -> Self {
         let (schema, spec) = (metadata.current_schema().clone(), metadata.default_spec().clone());
         Self {
@@ -102,7 +103,7 @@ impl WriterConfig {
         }
     }
 
-    /// A configuration with defaults for what is not of the table.
+    /// A configuration with defaults for everything not specific to the table.
     pub fn new(storage: Storage, location: impl Into<String>, schema: Arc<Schema>, spec: Arc<PartitionSpec>) -> Self {
         Self {
             storage,
@@ -131,7 +132,7 @@ impl WriterConfig {
 pub struct TableWriter {
     intake: Intake,
     lanes: Lanes,
-    /// Rows that know where they belong: they are encoded while the next ones are made ready.
+    /// Rows with known partitions, encoded while the next ones are prepared.
     held: Option<Prepared>,
 }
 
@@ -143,7 +144,7 @@ struct Lanes {
     clock: u64,
 }
 
-/// What all lanes use.
+/// Shared by all lanes.
 #[derive(Debug)]
 struct Shared {
     config: WriterConfig,
@@ -152,13 +153,13 @@ struct Shared {
     locations: DataLocations,
     names: FileNames,
     sorter: Option<Sorter>,
-    /// Where rows wait that memory does not hold, and that are to be sorted or whose file cannot be opened yet.
+    /// The temporary file for rows beyond memory that must be sorted or whose file cannot be opened yet.
     spill: Mutex<Option<SpillFile>>,
-    /// Files that are open.
+    /// Number of open files.
     open: AtomicUsize,
 }
 
-/// The rows of one partition on their way.
+/// The buffered rows of one partition.
 #[derive(Debug, Default)]
 struct Lane {
     tuple: Tuple,
@@ -166,11 +167,11 @@ struct Lane {
     pending: Vec<RecordBatch>,
     pending_rows: usize,
     pending_bytes: usize,
-    /// Rows before those; each run is sorted where rows are.
+    /// Earlier rows in a temporary file, sorted per run if rows are sorted.
     runs: Runs,
     file: Option<Box<dyn FileWriter>>,
     done: Vec<DataFile>,
-    /// When it last got rows.
+    /// When it last received rows.
     used: u64,
 }
 
@@ -223,7 +224,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Closes all files and returns what was written. Files that hold no row are never made.
+    /// Closes all files and returns them. No file is created without rows.
     pub fn finish(mut self) -> Result<Vec<DataFile>> {
         let accepted = self.held.take().map_or(Ok(()), |held| self.lanes.accept(held));
         match accepted.and_then(|()| self.lanes.close()) {
@@ -235,7 +236,7 @@ impl TableWriter {
         }
     }
 
-    /// Aborts: every file of this writer is deleted, as far as the store allows it.
+    /// Aborts: deletes every file of this writer, as far as the store allows it.
     pub fn abort(self) {
         let mut done = Vec::new();
         for lane in self.lanes.lanes {
@@ -249,7 +250,7 @@ impl TableWriter {
 }
 
 impl Lanes {
-    /// Takes rows in and encodes what has become enough.
+    /// Buffers rows, and encodes lanes that have enough.
     fn accept(&mut self, rows: Prepared) -> Result<()> {
         let Some(routed) = rows.routed else { return self.gather(rows.chunk) };
         self.clock += 1;
@@ -269,12 +270,12 @@ impl Lanes {
         runtime::pool()?.install(|| self.lanes.par_iter_mut().try_for_each(|lane| lane.close(shared, false)))
     }
 
-    /// Rows of an unpartitioned table.
+    /// Buffers rows of an unpartitioned table.
     fn gather(&mut self, chunk: RecordBatch) -> Result<()> {
         let Some(lane) = self.lanes.first_mut() else { return Err(Error::Internal("no lane".into())) };
         lane.push(chunk);
         match self.shared.sorter {
-            // The keys that rows are sorted by, and the rows that are sorted, take memory too.
+            // Sort keys and sorted rows also take memory.
             Some(_) if lane.pending_bytes >= self.shared.config.memory_bytes / 2 => lane.make_room(&self.shared),
             None if lane.pending_bytes >= CHUNK_BYTES || lane.pending_rows >= 4 * CHUNK_ROWS => {
                 lane.flush(&self.shared, true)
@@ -307,7 +308,7 @@ impl Lanes {
         })
     }
 
-    /// The lanes of all partitions but the last are closed as soon as another one begins.
+    /// Closes the lanes of all partitions except the last when another one begins.
     fn cluster(&mut self, chunk: &RecordBatch, shares: &[Share]) -> Result<()> {
         for share in shares {
             for (number, lane) in self.lanes.iter_mut().enumerate() {
@@ -325,7 +326,7 @@ impl Lanes {
         Ok(())
     }
 
-    /// Brings memory below the budget, largest lanes first, and closes the files that were used longest ago.
+    /// Reduces memory to the limit, largest lanes first, and closes the least recently used files.
     fn keep_limits(&mut self) -> Result<()> {
         let config = &self.shared.config;
         let mut held: Vec<(usize, &mut Lane)> = self.lanes.iter_mut().map(|lane| (lane.memory(), lane)).collect();
@@ -341,7 +342,7 @@ impl Lanes {
             }
         }
         if self.shared.options.gathers {
-            // Partitions beyond those that are open wait for their turn.
+            // Partitions after the open ones wait for their turn.
             return Ok(());
         }
         let mut open: Vec<&mut Lane> = self.lanes.iter_mut().filter(|lane| lane.file.is_some()).collect();
@@ -356,7 +357,7 @@ impl Lanes {
     }
 }
 
-/// The rows of one share as a batch of their own, so that a rare partition does not keep whole chunks alive.
+/// Copies the rows of one share, so that a rare partition does not keep whole chunks alive.
 fn taken(chunk: &RecordBatch, rows: Vec<u32>) -> Result<RecordBatch> {
     if rows.len() == chunk.num_rows() {
         return Ok(chunk.clone());
@@ -381,13 +382,13 @@ impl Lane {
         std::mem::take(&mut self.pending)
     }
 
-    /// Whether rows that are not sorted go into a file now; otherwise they wait until the files of other partitions are closed.
+    /// Whether unsorted rows may be encoded now; otherwise they wait until files of other partitions are closed.
     fn may_encode(&self, shared: &Shared) -> bool {
         let is_free = || self.runs.is_empty() && shared.open.load(Ordering::Relaxed) < shared.config.open_files;
         !shared.options.gathers || self.file.is_some() || is_free()
     }
 
-    /// Frees the memory of what is pending: rows that are to be sorted, or whose file cannot be opened yet, go to a temporary
+    /// Frees the memory of pending rows: rows to be sorted, or whose file cannot be opened yet, go to a temporary
     /// file, others into the data file.
     fn make_room(&mut self, shared: &Shared) -> Result<()> {
         if shared.sorter.is_none() && self.may_encode(shared) {
@@ -406,7 +407,7 @@ impl Lane {
         }
     }
 
-    /// Encodes what is pending, and before it what waits in a temporary file; all rows of a sorted lane at once.
+    /// Encodes pending rows after those in the temporary file; all rows of a sorted lane at once.
     fn flush(&mut self, shared: &Shared, side_by_side: bool) -> Result<()> {
         let pending = self.take_pending();
         let Some(sorter) = &shared.sorter else {
@@ -471,7 +472,7 @@ impl Lane {
 }
 
 impl Shared {
-    /// The manifest's description of a file.
+    /// The manifest entry of a file.
     fn describe(&self, written: WrittenFile, partition: Tuple) -> DataFile {
         let sorted = self.sorter.as_ref().and(self.config.order.as_ref()).map(|order| order.order_id);
         let order = sorted.or(self.config.sorted_by).unwrap_or(0);
@@ -479,8 +480,7 @@ impl Shared {
     }
 }
 
-/// The types of the source columns of a spec's fields, for the paths of its partitions; a column that the schema has no
-/// more has none.
+/// The types of the source columns of a spec's fields, for partition paths; `None` for a dropped column.
 pub(super) fn source_types(spec: &PartitionSpec, schema: &Schema) -> Vec<PrimitiveType> {
     let of = |id: Option<i32>| id.and_then(|id| schema.find_type(id)).and_then(Type::as_primitive).cloned();
     spec.fields.iter().map(|field| of(field.source_id()).unwrap_or(PrimitiveType::Unknown)).collect()

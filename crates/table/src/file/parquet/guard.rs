@@ -20,7 +20,7 @@ pub(super) fn guarded<T>(path: &str, run: impl FnOnce() -> Result<T, ParquetErro
         Ok(Err(ParquetError::ArrowError(message))) => Err(Error::corrupt_file(path, message)),
         Ok(Err(error)) => Err(Error::corrupt_file(path, error)),
         Err(panic) if lacks_memory(&*panic) => Err(Error::Internal(format!("no memory was left to inflate {path}"))),
-        Err(_) => Err(Error::corrupt_file(path, "its bytes are not Parquet as the decoder knows it")),
+        Err(_) => Err(Error::corrupt_file(path, "the Parquet decoder panicked: file damaged or unsupported")),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Equality delete files ("Equality Delete Files"): values of some columns; rows that have them are deleted.
+//! Writes equality delete files ("Equality Delete Files"): values of some columns; rows with these values are
+//! deleted.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,13 +22,14 @@ pub struct EqualityDeleteWriter {
 }
 
 impl EqualityDeleteWriter {
-    /// A writer for batches of `data`, of which the columns `equality_ids` are written; it may have others. Files are of the
-    /// partition that the columns lead to: a spec with other source columns is refused, since the delete would not be known to be
-    /// of the partition of the rows that it is for. In an unpartitioned spec they reach all partitions.
+    /// A writer for batches of `data`, from which it writes the columns `equality_ids`; other columns are ignored. Each file
+    /// belongs to the partition of its values. A spec with other source columns is refused, because the partition of the
+    /// deleted rows would be unknown. Deletes of an unpartitioned spec apply to all partitions.
     ///
     /// # Errors
-    /// A column that is not in the schema, whose type has no equality, or that lies inside a list or map, and columns that the
-    /// data lack.
+    ///
+    /// A column that is not in the schema, whose type has no equality, or that is inside a list or map, and columns missing
+    /// from the data.
     pub fn new(mut config: WriterConfig, equality_ids: &[i32], data: &ArrowSchema) -> Result<Self> {
         check_columns(&config.schema, equality_ids)?;
         let ids: HashSet<i32> = equality_ids.iter().copied().collect();
@@ -42,10 +44,10 @@ impl EqualityDeleteWriter {
         }
         config.schema = Arc::new(config.schema.select_ids(&ids)?);
         config.properties = delete_properties(&config.properties);
-        // Rows are sorted by columns that are not all here.
+        // The sort order may need columns that are not written here.
         config.order = None;
         config.suffix = SUFFIX;
-        // A column that is missing would delete the rows where it is null.
+        // A missing column would delete the rows where it is null.
         config.matching = Matching { allow_missing: false, ignore_extra: true };
         let writer = TableWriter::new(config, data)?;
         Ok(Self { writer, equality_ids: equality_ids.to_vec() })
@@ -66,14 +68,14 @@ impl EqualityDeleteWriter {
         Ok(files.collect())
     }
 
-    /// Aborts: every file of this writer is deleted, as far as the store allows it.
+    /// Aborts: deletes every file of this writer, as far as the store allows it.
     pub fn abort(self) {
         self.writer.abort();
     }
 }
 
-/// Refuses columns whose values cannot be compared ("Equality Delete Files": those that cannot be identifier fields, unless for
-/// their nulls).
+/// Refuses columns whose values cannot be compared ("Equality Delete Files": those that cannot be identifier fields,
+/// except for being nullable).
 pub(crate) fn check_columns(schema: &Schema, ids: &[i32]) -> Result<()> {
     if ids.is_empty() {
         return Err(Error::invalid("equality deletes need at least one column to compare"));

@@ -1,7 +1,8 @@
-//! Delete files ("Row-level Deletes"): what is written where rows are deleted and their data files stay.
+//! Writes delete files ("Row-level Deletes"), for changes that delete rows and keep their data files.
 //!
-//! [`positions`] writes position delete files (version 2), [`vectors`] deletion vectors (from version 3 on), and [`equality`]
-//! files of deleted values. What is already deleted of a data file is read elsewhere, and handed over with what is new.
+//! [`positions`] writes position delete files (version 2), [`vectors`] deletion vectors (version 3 and later), and
+//! [`equality`] files of deleted values. Earlier deletes of a data file are read elsewhere and passed in with the new
+//! ones.
 
 pub mod equality;
 pub mod positions;
@@ -27,16 +28,16 @@ use super::writer::source_types;
 use crate::error::Result;
 use crate::storage::Storage;
 
-/// What the names of delete files end with, before the extension, as in the Java library.
+/// Suffix of the names of delete files, before the extension, as in the Java library.
 pub(super) const SUFFIX: &str = "-deletes";
 
-/// What `write.delete.FORMAT.*` sets otherwise than `write.FORMAT.*`.
+/// Formats for which `write.delete.FORMAT.*` overrides `write.FORMAT.*`.
 const FORMATS: [&str; 3] = ["parquet.", "orc.", "avro."];
 
-/// A data file and what is deleted of it, all of it.
+/// A data file and all of its deleted rows.
 #[derive(Debug, Clone)]
 pub struct DeletedRows {
-    /// Location of the data file, as its manifest has it.
+    /// Location of the data file, as in its manifest.
     pub data_file: String,
     /// Its partition spec.
     pub spec: Arc<PartitionSpec>,
@@ -49,16 +50,16 @@ pub struct DeletedRows {
 /// Which data files share a position delete file (`write.delete.granularity`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Granularity {
-    /// None: each has its own.
+    /// Each data file has its own.
     #[default]
     File,
-    /// Those of a partition.
+    /// The data files of a partition share one.
     Partition,
 }
 
 impl Granularity {
-    /// Reads the property. A table that says nothing gets a file for each data file, as from Spark: readers of one data file
-    /// then read no deletes of others.
+    /// Reads the property. The default is one file per data file, as in Spark: readers of one data file then read no
+    /// deletes of others.
     pub fn of(properties: &StringMap) -> Result<Self> {
         if !properties.contains_key(DELETE_GRANULARITY.name) {
             return Ok(Self::default());
@@ -70,7 +71,7 @@ impl Granularity {
     }
 }
 
-/// Where and how the delete files of one write are written.
+/// Configuration of the delete files of one write.
 #[derive(Debug, Clone)]
 pub struct DeleteConfig {
     /// Where the files go.
@@ -81,7 +82,7 @@ pub struct DeleteConfig {
     pub properties: StringMap,
     /// The table's current schema.
     pub schema: Arc<Schema>,
-    /// The write, part of the name of each of its files.
+    /// The id of the write, part of its file names.
     pub operation: Uuid,
     /// Number of the task within the write.
     pub task: u32,
@@ -90,7 +91,7 @@ pub struct DeleteConfig {
 }
 
 impl DeleteConfig {
-    /// A configuration for a table as its metadata describe it.
+    /// A configuration for a table.
     pub fn of_table(storage: Storage, metadata: &TableMetadata, operation: Uuid) -> Self {
         Self {
             storage,
@@ -117,7 +118,7 @@ impl DeleteConfig {
     }
 }
 
-/// Properties of data files that make a writer of them one of delete files.
+/// The properties for writing delete files: those of data files with their `write.delete.*` overrides.
 pub(super) fn delete_properties(properties: &StringMap) -> StringMap {
     let mut own = properties.clone();
     // They name columns of the table, which most delete files lack.
@@ -137,7 +138,7 @@ pub(super) fn delete_properties(properties: &StringMap) -> StringMap {
     own
 }
 
-/// Deletes what a write that failed has written.
+/// Deletes the files of a failed write.
 fn discard(storage: &Storage, written: &[DataFile]) {
     let paths: Vec<String> = written.iter().map(|file| file.file_path.clone()).collect();
     storage.discard(&paths, "delete files of a write that failed");

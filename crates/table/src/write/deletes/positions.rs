@@ -1,4 +1,4 @@
-//! Position delete files ("Position Delete Files"), sorted by data file and position.
+//! Writes position delete files ("Position Delete Files"), sorted by data file and position.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,14 +22,15 @@ use crate::write::location::{DataLocations, FileNames};
 use crate::write::options::WriteOptions;
 use crate::{interrupt, runtime};
 
-/// Rows of a batch that is encoded.
+/// Rows of an encoded batch.
 const BATCH_ROWS: usize = 1 << 15;
 
-/// Writes position deletes in the format of `write.delete.format.default`. Of a partition's file the next one begins where
-/// it has reached `write.delete.target-file-size-bytes`, between two data files.
+/// Writes position deletes in the format of `write.delete.format.default`. A file for a partition is followed by another
+/// one, between two data files, when it reaches `write.delete.target-file-size-bytes`.
 ///
 /// # Errors
-/// What is wrong with the properties of the table or the storage. Nothing of the write is left then.
+///
+/// Invalid table properties, and errors of the storage. No file of the write is left then.
 pub fn write_positions(
     config: &DeleteConfig,
     deleted: Vec<DeletedRows>,
@@ -40,7 +41,7 @@ pub fn write_positions(
     for rows in deleted.into_iter().filter(|rows| !rows.positions.is_empty()) {
         let of = match granularity {
             Granularity::File => rows.data_file.clone(),
-            // Equal tuples of a spec have equal paths, and others have others.
+            // In one spec, equal tuples have equal paths and different ones differ.
             Granularity::Partition => config.partition_path(&rows)?,
         };
         groups.entry((rows.spec.spec_id, of)).or_default().push(rows);
@@ -63,7 +64,7 @@ pub fn write_positions(
     }
 }
 
-/// What all files of one write have in common.
+/// Shared by all files of one write.
 struct PositionWriter<'a> {
     config: &'a DeleteConfig,
     layout: FileLayout,
@@ -78,7 +79,7 @@ impl<'a> PositionWriter<'a> {
         let options = WriteOptions::new(&delete_properties(&config.properties))?;
         let schema = Arc::new(Schema::new(0, vec![DELETE_FILE_PATH.to_field(), DELETE_FILE_POS.to_field()])?);
         let arrow = Arc::new(schema.to_arrow(&ToArrow::default())?);
-        // Bounds tell which data file is meant: they must be whole.
+        // Bounds identify the data file, so they must not be truncated.
         let full: StringMap = [(DEFAULT_WRITE_METRICS_MODE.name.to_owned(), "full".to_owned())].into_iter().collect();
         let modes = Modes::new(&full, &schema, None)?;
         let layout = FileLayout::new(&schema, arrow.clone(), &options.format, modes)?;
@@ -124,7 +125,8 @@ impl<'a> PositionWriter<'a> {
         let is_one = group.iter().take(taken).all(|rows| rows.data_file == first.data_file);
         let file = DataFile {
             content: FileContent::PositionDeletes,
-            // As in the Java library: counts tell nothing, bounds of several files neither, and the order is always the same.
+            // As in the Java library: counts are meaningless, bounds matter only for one data file, and the sort
+            // order is fixed.
             value_counts: None,
             null_value_counts: None,
             nan_value_counts: None,
@@ -139,7 +141,7 @@ impl<'a> PositionWriter<'a> {
 
     fn fill(&self, file: &mut dyn FileWriter, group: &[DeletedRows]) -> Result<usize> {
         for (place, rows) in group.iter().enumerate() {
-            // What is of one data file stays in one file.
+            // Positions of one data file stay in one file.
             if place > 0 && file.size() >= self.target_bytes {
                 return Ok(place);
             }

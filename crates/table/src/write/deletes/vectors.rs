@@ -1,4 +1,4 @@
-//! Deletion vectors ("Deletion Vectors"): one blob for each data file, many in one Puffin file.
+//! Writes deletion vectors ("Deletion Vectors"): one blob for each data file, many in one Puffin file.
 
 use icefield_format::manifest::{DataFile, FileContent, FileFormat};
 use icefield_format::metadata::properties::DELETE_TARGET_FILE_SIZE_BYTES;
@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::storage::Existing;
 
-/// Writes a vector for each data file that has lost rows. A Puffin file is closed when it has reached
-/// `write.delete.target-file-size-bytes`. The vectors must have what older ones of the same data files have, which they
-/// replace.
+/// Writes a vector for each data file with deleted rows. A Puffin file is closed when it reaches
+/// `write.delete.target-file-size-bytes`. The vectors must include the positions of the older ones they replace.
 ///
 /// # Errors
-/// Two entries for one data file, and what the storage says. Nothing of the write is left then.
+///
+/// Two entries for one data file, and errors of the storage. No file of the write is left then.
 pub fn write_vectors(config: &DeleteConfig, mut deleted: Vec<DeletedRows>) -> Result<Vec<DataFile>> {
     deleted.retain(|rows| !rows.positions.is_empty());
     deleted.sort_by(|a, b| a.data_file.cmp(&b.data_file));
@@ -36,7 +36,7 @@ fn write_all(config: &DeleteConfig, mut rest: &[DeletedRows], written: &mut Vec<
     let (locations, names) = (config.locations()?, config.names(FileFormat::Puffin));
     while !rest.is_empty() {
         interrupt::check()?;
-        // Files of several partitions: none of their folders is the right one.
+        // A Puffin file for several partitions belongs in no partition folder.
         let path = locations.file("", &names.next());
         let created_by = concat!("icefield version ", env!("CARGO_PKG_VERSION"));
         let mut puffin = PuffinWriter::new(vec![("created-by".to_owned(), created_by.to_owned())]);
