@@ -47,6 +47,41 @@ fn write_read_list_delete() {
 }
 
 #[test]
+fn a_listing_comes_in_pages() {
+    const FILES: usize = 2100;
+    let storage = Storage::default();
+    let folder = tempfile::tempdir().unwrap();
+    let local = folder.path().to_str().unwrap().to_owned();
+    let name = |number: usize| format!("{}/{number:04}", number % 3);
+    for number in 0..FILES {
+        storage.put(&format!("memory://pages/root/{}", name(number)), "x", Existing::Refuse).unwrap();
+        let path = folder.path().join(name(number));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "x").unwrap();
+    }
+    for root in ["memory://pages/root", &local] {
+        let mut expected: Vec<String> = (0..FILES).map(|number| format!("{root}/{}", name(number))).collect();
+        expected.sort();
+        // What is listed can be deleted before the next page is asked for.
+        let (mut sizes, mut found) = (Vec::new(), Vec::new());
+        for page in storage.pages(root).unwrap() {
+            let page: Vec<String> = page.unwrap().into_iter().map(|entry| entry.path).collect();
+            sizes.push(page.len());
+            assert_eq!(storage.delete_all(&page).len(), 0);
+            found.extend(page);
+        }
+        found.sort();
+        assert_eq!(found, expected);
+        assert_eq!(sizes, [1000, 1000, 100], "{root}");
+        assert_eq!(storage.pages(root).unwrap().count(), 0);
+    }
+    // A listing that fails has no more pages.
+    std::fs::write(folder.path().join("file"), "x").unwrap();
+    let pages: Vec<_> = storage.pages(&format!("{local}/file")).unwrap().collect();
+    assert!(matches!(&pages[..], [Err(_)]), "{pages:?}");
+}
+
+#[test]
 fn an_output_appears_whole_or_not_at_all() {
     let storage = Storage::default();
     for (root, _guard) in places("output") {

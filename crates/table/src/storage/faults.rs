@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-use super::{Entry, Existing, Location, Output, Store};
+use super::{Existing, Location, Output, Pages, Store};
 use crate::error::{Error, Result};
 
 /// What happens at the step that was chosen.
@@ -169,9 +169,9 @@ impl Store for Faulty {
         self.plan.step(at, "delete", || self.store.delete(at))
     }
 
-    fn list(&self, prefix: &Location) -> Result<Vec<Entry>> {
+    fn pages(&self, prefix: &Location) -> Result<Pages> {
         self.plan.look();
-        self.store.list(prefix)
+        self.store.pages(prefix)
     }
 }
 

@@ -14,7 +14,8 @@ use bytes::Bytes;
 
 use super::calls::{before_change, before_write};
 use super::read_at::read_at;
-use super::{Entry, Existing, Location, OpenObject, Output, Store};
+use super::store::PAGE;
+use super::{Entry, Existing, Location, OpenObject, Output, Pages, Store};
 use crate::error::{Error, Result};
 
 /// Folders deeper than this are not listed: only a loop can be so deep.
@@ -222,32 +223,75 @@ impl Store for Local {
         }
     }
 
-    fn list(&self, prefix: &Location) -> Result<Vec<Entry>> {
-        let root = Path::new(&prefix.key);
-        let mut found = Vec::new();
-        let mut folders = vec![(root.to_owned(), prefix.key.clone(), 0)];
-        while let Some((folder, name, depth)) = folders.pop() {
-            let children = match fs::read_dir(&folder) {
-                Ok(children) => children,
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                Err(error) => return Err(failed(&folder, "list")(error)),
-            };
-            for child in children {
-                let child = child.map_err(failed(&folder, "list"))?;
-                let path = format!("{name}{}", child.file_name().to_string_lossy());
-                let kind = child.file_type().map_err(failed(&folder, "list"))?;
-                if kind.is_dir() {
-                    if depth < MAX_DEPTH {
-                        folders.push((child.path(), format!("{path}/"), depth + 1));
-                    }
-                    continue;
+    fn pages(&self, prefix: &Location) -> Result<Pages> {
+        let root = Folder { at: PathBuf::from(&prefix.key), name: prefix.key.clone(), depth: 0 };
+        Ok(Box::new(Listing { folders: vec![root], open: None }))
+    }
+}
+
+/// A folder that is listed; what is in it is named `name` and then its own name.
+struct Folder {
+    at: PathBuf,
+    name: String,
+    depth: usize,
+}
+
+/// A listing of all files below a folder, which remembers the folders that are still to be read.
+struct Listing {
+    folders: Vec<Folder>,
+    /// The folder that is being read.
+    open: Option<(Folder, fs::ReadDir)>,
+}
+
+impl Listing {
+    /// The next file or the error of a folder; none at the end.
+    fn advance(&mut self) -> Result<Option<Entry>> {
+        loop {
+            let Some((folder, children)) = &mut self.open else {
+                let Some(folder) = self.folders.pop() else { return Ok(None) };
+                match fs::read_dir(&folder.at) {
+                    Ok(children) => self.open = Some((folder, children)),
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    Err(error) => return Err(failed(&folder.at, "list")(error)),
                 }
-                // A file may vanish between the listing and the look at it.
-                let Ok(about) = child.metadata() else { continue };
-                found.push(Entry { path, size: about.len(), modified_ms: modified(&about) });
+                continue;
+            };
+            let Some(child) = children.next() else {
+                self.open = None;
+                continue;
+            };
+            let child = child.map_err(failed(&folder.at, "list"))?;
+            let path = format!("{}{}", folder.name, child.file_name().to_string_lossy());
+            let kind = child.file_type().map_err(failed(&folder.at, "list"))?;
+            if kind.is_dir() {
+                if folder.depth < MAX_DEPTH {
+                    self.folders.push(Folder { at: child.path(), name: format!("{path}/"), depth: folder.depth + 1 });
+                }
+                continue;
+            }
+            // A file may vanish between the listing and the look at it.
+            let Ok(about) = child.metadata() else { continue };
+            return Ok(Some(Entry { path, size: about.len(), modified_ms: modified(&about) }));
+        }
+    }
+}
+
+impl Iterator for Listing {
+    type Item = Result<Vec<Entry>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut page = Vec::new();
+        while page.len() < PAGE {
+            match self.advance() {
+                Ok(Some(entry)) => page.push(entry),
+                Ok(None) => break,
+                Err(error) => {
+                    (self.folders, self.open) = (Vec::new(), None);
+                    return Some(Err(error));
+                }
             }
         }
-        Ok(found)
+        (!page.is_empty()).then_some(Ok(page))
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 
-use super::{Entry, Existing, Location, Output, Store};
+use super::store::PAGE;
+use super::{Entry, Existing, Location, Output, Pages, Store};
 use crate::error::{Error, Result};
 
 static OBJECTS: Mutex<BTreeMap<(String, String), Bytes>> = Mutex::new(BTreeMap::new());
@@ -69,15 +70,36 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn list(&self, prefix: &Location) -> Result<Vec<Entry>> {
+    fn pages(&self, prefix: &Location) -> Result<Pages> {
+        Ok(Box::new(Listing { prefix: prefix.clone(), next: Some(Bound::Included(key(prefix))) }))
+    }
+}
+
+/// A listing; the objects are not locked between its pages.
+struct Listing {
+    prefix: Location,
+    /// Where the next page begins; none after the last one.
+    next: Option<Bound<(String, String)>>,
+}
+
+impl Iterator for Listing {
+    type Item = Result<Vec<Entry>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
         let objects = objects();
-        let from = (Bound::Included(key(prefix)), Bound::Unbounded);
-        let below =
-            |(authority, key): &(String, String)| *authority == prefix.authority && key.starts_with(&prefix.key);
-        let found = objects.range(from).take_while(|(key, _)| below(key));
-        Ok(found
-            .map(|((_, key), bytes)| Entry { path: key.clone(), size: bytes.len() as u64, modified_ms: None })
-            .collect())
+        let Location { authority, key: prefix, .. } = &self.prefix;
+        let found = objects.range((self.next.take()?, Bound::Unbounded));
+        let below = found.take_while(|((of, key), _)| of == authority && key.starts_with(prefix));
+        let entry = |((_, key), bytes): (&(String, String), &Bytes)| Entry {
+            path: key.clone(),
+            size: bytes.len() as u64,
+            modified_ms: None,
+        };
+        let page: Vec<Entry> = below.take(PAGE).map(entry).collect();
+        if page.len() == PAGE {
+            self.next = page.last().map(|last| Bound::Excluded((authority.clone(), last.path.clone())));
+        }
+        (!page.is_empty()).then_some(Ok(page))
     }
 }
 

@@ -40,7 +40,7 @@ pub use leftover::Leftover;
 pub use location::{Location, Scheme};
 pub use place::{Place, Places};
 pub use secret::{HIDDEN, Secret, is_secret, redacted, shown};
-pub use store::{Entry, Existing, OpenObject, Output, Store};
+pub use store::{Entry, Existing, OpenObject, Output, Pages, Store};
 pub use traffic::Traffic;
 
 /// The door. Cheap to clone; clones share their stores.
@@ -305,18 +305,31 @@ impl Storage {
         failed.into_iter().map(name).collect()
     }
 
-    /// Everything below a folder, sorted by path; the paths begin as `prefix` does, whatever it was relocated to.
+    /// Everything below a folder, sorted by path: all pages of [`Storage::pages`].
     pub fn list(&self, prefix: &str) -> Result<Vec<Entry>> {
-        let prefix = prefix.trim_end_matches('/');
-        let at = self.resolve(&format!("{prefix}/"))?;
-        let mut entries = named(prefix, self.store(&at)?.list(&at))?;
-        for entry in &mut entries {
-            if let Some(rest) = entry.path.strip_prefix(&at.key) {
-                entry.path = format!("{prefix}/{rest}");
-            }
+        let mut entries = Vec::new();
+        for page in self.pages(prefix)? {
+            entries.append(&mut page?);
         }
         entries.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(entries)
+    }
+
+    /// Everything below a folder, page by page, in the order of its store; the paths begin as `prefix` does, whatever it was
+    /// relocated to. A listing that fails ends with its error.
+    pub fn pages(&self, prefix: &str) -> Result<Pages> {
+        let prefix = prefix.trim_end_matches('/').to_owned();
+        let at = self.resolve(&format!("{prefix}/"))?;
+        let pages = named(&prefix, self.store(&at)?.pages(&at))?;
+        Ok(Box::new(pages.map(move |page| {
+            let mut page = named(&prefix, page)?;
+            for entry in &mut page {
+                if let Some(rest) = entry.path.strip_prefix(&at.key) {
+                    entry.path = format!("{prefix}/{rest}");
+                }
+            }
+            Ok(page)
+        })))
     }
 
     fn store(&self, at: &Location) -> Result<Arc<dyn Store>> {

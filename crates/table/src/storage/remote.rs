@@ -5,13 +5,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{
-    GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, WriteMultipart,
+    GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, WriteMultipart,
 };
 
-use super::{Entry, Existing, Location, Output, Scheme, Store, answers, credentials, properties};
+use super::store::PAGE;
+use super::{Entry, Existing, Location, Output, Pages, Scheme, Store, answers, credentials, properties};
 use crate::error::{Error, Result};
 use crate::runtime;
 
@@ -240,15 +242,38 @@ impl Store for Remote {
         }
     }
 
-    fn list(&self, prefix: &Location) -> Result<Vec<Entry>> {
-        let folder = key(prefix)?;
-        let found = runtime::wait(self.store.list(Some(&folder)).try_collect::<Vec<_>>())?;
-        let entry = |about: object_store::ObjectMeta| Entry {
+    fn pages(&self, prefix: &Location) -> Result<Pages> {
+        let objects = self.store.list(Some(&key(prefix)?));
+        Ok(Box::new(Listing { objects: Some(objects), prefix: prefix.clone() }))
+    }
+}
+
+/// A listing, whose next objects are asked for when the ones before are used up.
+struct Listing {
+    /// None after the last page and after an error.
+    objects: Option<BoxStream<'static, object_store::Result<ObjectMeta>>>,
+    prefix: Location,
+}
+
+impl Iterator for Listing {
+    type Item = Result<Vec<Entry>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut objects = self.objects.take()?;
+        let found = runtime::wait(objects.by_ref().take(PAGE).try_collect::<Vec<_>>());
+        let page = match found.and_then(|found| found.map_err(failed(&self.prefix, "list"))) {
+            Ok(page) => page,
+            Err(error) => return Some(Err(error)),
+        };
+        if page.len() == PAGE {
+            self.objects = Some(objects);
+        }
+        let entry = |about: ObjectMeta| Entry {
             path: about.location.to_string(),
             size: about.size,
             modified_ms: Some(about.last_modified.timestamp_millis()),
         };
-        Ok(found.map_err(failed(prefix, "list"))?.into_iter().map(entry).collect())
+        (!page.is_empty()).then(|| Ok(page.into_iter().map(entry).collect()))
     }
 }
 

@@ -11,6 +11,12 @@ use super::Location;
 use crate::error::{Error, Result};
 use crate::runtime;
 
+/// Objects of a page of a listing, at the most.
+pub(super) const PAGE: usize = 1000;
+
+/// Objects below a prefix, page by page, in the order of the store. The memory that it takes does not grow with their number.
+pub type Pages = Box<dyn Iterator<Item = Result<Vec<Entry>>> + Send>;
+
 /// Whether an object may replace another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
@@ -20,7 +26,7 @@ pub enum Existing {
     Refuse,
 }
 
-/// An object found by [`Storage::list`].
+/// An object found by [`Storage::list`] or [`Storage::pages`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its path, beginning with the prefix that was asked for.
@@ -72,8 +78,8 @@ pub trait Store: fmt::Debug + Send + Sync {
             Err(_) => all.iter().map(|at| self.delete(at)).collect(),
         }
     }
-    /// Everything below a prefix that ends at a `/`, sorted by path.
-    fn list(&self, prefix: &Location) -> Result<Vec<Entry>>;
+    /// Everything below a prefix that ends at a `/`. After an error there are no more pages.
+    fn pages(&self, prefix: &Location) -> Result<Pages>;
 }
 
 /// The error of an object that is longer than its reader allows.

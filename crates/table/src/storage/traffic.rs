@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 
 use super::location::Location;
-use super::store::{Entry, Existing, OpenObject, Output, Store};
+use super::store::{Existing, OpenObject, Output, Pages, Store};
 use crate::error::Result;
 
 /// What was read and written.
@@ -94,8 +94,8 @@ impl Store for Counted {
         self.store.delete_all(all)
     }
 
-    fn list(&self, prefix: &Location) -> Result<Vec<Entry>> {
-        self.store.list(prefix)
+    fn pages(&self, prefix: &Location) -> Result<Pages> {
+        self.store.pages(prefix)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::location::Location;
-use super::store::{Entry, Existing, OpenObject, Output, Store};
+use super::store::{Existing, OpenObject, Output, Pages, Store};
 use crate::error::Result;
 
 /// The store, of which nothing is changed.
@@ -46,8 +46,8 @@ impl Store for Unwritten {
         Ok(())
     }
 
-    fn list(&self, prefix: &Location) -> Result<Vec<Entry>> {
-        self.0.list(prefix)
+    fn pages(&self, prefix: &Location) -> Result<Pages> {
+        self.0.pages(prefix)
     }
 }
 

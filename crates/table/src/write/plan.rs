@@ -144,8 +144,12 @@ impl WritePlan {
     fn found(&self, storage: &Storage) -> Result<Vec<String>> {
         let id = self.operation.to_string();
         let locations = DataLocations::new(&self.location, &self.properties)?;
-        let found = storage.list(locations.root())?.into_iter().map(|entry| entry.path);
-        Ok(found.filter(|path| name_of(path).contains(&id)).collect())
+        let mut found = Vec::new();
+        for page in storage.pages(locations.root())? {
+            let paths = page?.into_iter().map(|entry| entry.path);
+            found.extend(paths.filter(|path| name_of(path).contains(&id)));
+        }
+        Ok(found)
     }
 
     /// Serializes the plan.
