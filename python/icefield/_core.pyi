@@ -1735,6 +1735,13 @@ class TableState:
     def load(storage: Storage, metadata_location: str) -> TableState:
         """Read a metadata file."""
 
+    @staticmethod
+    def of(storage: Storage, metadata_location: str, metadata: TableMetadata) -> TableState:
+        """Take metadata that are at hand, such as those that a catalog has answered with, and read nothing.
+
+        The location is that of the metadata file; it is empty where there is none.
+        """
+
     def refresh(self, catalog: object, identifier: object) -> TableState:
         """Return the state that the catalog has now."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,22 @@ class Service(ice.Catalog):
 @pytest.fixture
 def catalog(tmp_path: Path) -> Service:
     return Service("s", warehouse=str(tmp_path / "w"))
+
+
+def test_a_state_of_metadata_at_hand_reads_no_metadata_file(catalog: Service) -> None:
+    catalog.create_table("n.t", ROWS.schema).append(ROWS)
+    known = catalog.load_table_metadata("n.t")
+    state = TableState.of(catalog.storage, known.metadata_location, known.metadata)
+    assert state.metadata_location == known.metadata_location
+    assert state.metadata == TableState.load(catalog.storage, known.metadata_location).metadata
+    Path(known.metadata_location.removeprefix("file://")).unlink()
+    assert catalog.load_table("n.t").scan().to_arrow().sort_by("id") == ROWS
+    # With a metadata file it pickles as where that is, which is gone; without one it pickles whole.
+    with pytest.raises(ice.IcefieldError):
+        pickle.loads(pickle.dumps(state))
+    unfiled = pickle.loads(pickle.dumps(TableState.of(catalog.storage, "", known.metadata)))
+    assert (unfiled.metadata_location, unfiled.metadata) == ("", known.metadata)
+    assert unfiled.metadata_json() == state.metadata_json()
 
 
 def data_files(catalog: Service) -> list[Path]:

@@ -14,6 +14,7 @@ use icefield_table::storage::redacted;
 use icefield_table::write::Matching;
 use icefield_table::{Table, limits};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use serde_json::Value as Json;
 
 use crate::arguments::integer::Int;
@@ -66,6 +67,15 @@ impl PyTableState {
         let metadata = detached(py, || commit::read_metadata(&storage.0, &metadata_location))??;
         let committed = Committed { location: metadata_location, metadata: Arc::new(metadata) };
         Ok(Self { storage, committed: Arc::new(committed) })
+    }
+
+    /// Take metadata that are at hand, such as those that a catalog has answered with, and read nothing.
+    ///
+    /// The location is that of the metadata file; it is empty where there is none.
+    #[staticmethod]
+    fn of(storage: &Bound<'_, PyStorage>, metadata_location: String, metadata: &Bound<'_, PyTableMetadata>) -> Self {
+        let committed = Committed { location: metadata_location, metadata: metadata.get().0.clone() };
+        Self { storage: storage.get().clone(), committed: Arc::new(committed) }
     }
 
     /// Return the state that the catalog has now.
@@ -209,10 +219,14 @@ impl PyTableState {
         Ok(PySchema(schema.as_ref().clone()))
     }
 
-    /// Pickles as where it lies, and how that is reached: it is read again.
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (PyStorage, String))> {
-        let state = slf.get();
-        Ok((slf.get_type().getattr("load")?, (state.storage.clone(), state.committed.location.clone())))
+    /// Pickles as where it lies, and how that is reached: it is read again. Without a metadata file it pickles whole.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let (state, class) = (slf.get(), slf.get_type());
+        let (storage, location) = (state.storage.clone(), state.committed.location.clone());
+        Ok(match location.is_empty() {
+            true => (class.getattr("of")?, (storage, location, state.metadata()).into_pyobject(slf.py())?),
+            false => (class.getattr("load")?, (storage, location).into_pyobject(slf.py())?),
+        })
     }
 
     fn __repr__(&self) -> String {
