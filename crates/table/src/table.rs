@@ -13,7 +13,7 @@ use crate::commit::{
     require_same_table,
 };
 use crate::error::Result;
-use crate::operation::append::{Append, AppendOptions, append};
+use crate::operation::append::{Append, AppendOptions};
 use crate::plan::{At, Scan};
 use crate::storage::Storage;
 use crate::write::WritePlan;
@@ -80,7 +80,7 @@ impl Table {
         options: AppendOptions,
     ) -> Result<Appended> {
         let mut transaction = self.transaction();
-        let rows = append(&self.storage, &mut transaction, schema, batches, options)?.rows;
+        let rows = transaction.append(schema, batches, options)?.rows;
         let table = self.commit(&mut transaction)?;
         let (snapshot_id, made_before) = made(&transaction);
         Ok(Appended { table, snapshot_id, made_before, rows: if made_before { 0 } else { rows } })
@@ -144,7 +144,7 @@ impl Table {
 
     /// Begins a transaction of the table as it is known here.
     pub fn transaction(&self) -> Transaction {
-        Transaction::new(self.committed.clone())
+        Transaction::new(self.storage.clone(), self.committed.clone())
     }
 
     /// Commits a transaction of this table.

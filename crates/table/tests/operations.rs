@@ -17,7 +17,7 @@ use icefield_table::commit::{
     Catalog, Committed, Outcome, Pointer, PointerCatalog, SnapshotOptions, SnapshotProducer, Transaction, Updates,
     create_table, created_by,
 };
-use icefield_table::operation::append::{Append, AppendOptions, append};
+use icefield_table::operation::append::{Append, AppendOptions};
 use icefield_table::operation::create::{create, stage as staged};
 use icefield_table::plan::At;
 use icefield_table::storage::Storage;
@@ -187,9 +187,9 @@ fn append_to(table: &Table, batch: RecordBatch) -> Result<Table> {
     Ok(table.append(&batch.schema(), [Ok(batch.clone())].into_iter(), options)?.table)
 }
 
-fn stage(table: &Table, transaction: &mut Transaction, batch: RecordBatch) -> Result<i64> {
+fn stage(transaction: &mut Transaction, batch: RecordBatch) -> Result<i64> {
     let options = AppendOptions { matching: subset(), ..AppendOptions::default() };
-    Ok(append(table.storage(), transaction, &batch.schema(), [Ok(batch.clone())].into_iter(), options)?.rows)
+    Ok(transaction.append(&batch.schema(), [Ok(batch.clone())].into_iter(), options)?.rows)
 }
 
 fn subset() -> Matching {
@@ -261,7 +261,7 @@ fn a_schema_changes_and_rows_of_it_are_appended_in_one_commit() {
         let mut transaction = table.transaction();
         let updates = column(table.metadata(), "place");
         transaction.stage(Updates::new(Vec::new(), updates).unwrap()).unwrap();
-        assert_eq!(stage(&table, &mut transaction, with_places(&[(2, "here"), (3, "there")])).unwrap(), 2);
+        assert_eq!(stage(&mut transaction, with_places(&[(2, "here"), (3, "there")])).unwrap(), 2);
         transaction.stage(Updates::new(Vec::new(), vec![property("owner", "me")]).unwrap()).unwrap();
         // Nobody sees any of it yet.
         let before = table.refresh().unwrap();
@@ -282,8 +282,8 @@ fn a_schema_changes_and_rows_of_it_are_appended_in_one_commit() {
 fn changes_are_made_anew_on_top_of_what_others_committed() {
     for table in tables(&[("format-version", "3")]) {
         let mut transaction = table.transaction();
-        stage(&table, &mut transaction, ids(&[1, 2])).unwrap();
-        stage(&table, &mut transaction, ids(&[3])).unwrap();
+        stage(&mut transaction, ids(&[1, 2])).unwrap();
+        stage(&mut transaction, ids(&[3])).unwrap();
         transaction.metadata().unwrap();
         let others = append_to(&table, ids(&[10, 20, 30])).unwrap();
         let table = table.commit(&mut transaction).unwrap();
@@ -307,7 +307,7 @@ fn a_schema_that_others_changed_ends_the_transaction() {
         let updates = column(table.metadata(), "place");
         let requirements = icefield_format::metadata::requirements_for_update(table.metadata(), &updates);
         transaction.stage(Updates::new(requirements, updates).unwrap()).unwrap();
-        stage(&table, &mut transaction, with_places(&[(2, "here")])).unwrap();
+        stage(&mut transaction, with_places(&[(2, "here")])).unwrap();
         let others = table.update(Vec::new(), column(table.metadata(), "colour")).unwrap();
         let refused = table.commit(&mut transaction).unwrap_err();
         assert!(refused.to_string().contains("last assigned field id has changed"), "{refused}");
@@ -327,8 +327,8 @@ fn transactions_race_and_all_land_whole() {
                         let opened = table.refresh().unwrap();
                         let mut transaction = opened.transaction();
                         let id = 100 * thread + 10 * round;
-                        stage(&opened, &mut transaction, ids(&[id])).unwrap();
-                        stage(&opened, &mut transaction, ids(&[id + 1])).unwrap();
+                        stage(&mut transaction, ids(&[id])).unwrap();
+                        stage(&mut transaction, ids(&[id + 1])).unwrap();
                         let owner = property(&format!("p{thread}"), &round.to_string());
                         transaction.stage(Updates::new(Vec::new(), vec![owner]).unwrap()).unwrap();
                         opened.commit(&mut transaction).unwrap();
@@ -356,7 +356,7 @@ fn two_transactions_of_rows_and_a_column_race() {
         let updates = column(opened.metadata(), name);
         let requirements = icefield_format::metadata::requirements_for_update(opened.metadata(), &updates);
         transaction.stage(Updates::new(requirements, updates).unwrap()).unwrap();
-        stage(opened, &mut transaction, ids(&[id])).unwrap();
+        stage(&mut transaction, ids(&[id])).unwrap();
         opened.commit(&mut transaction)
     }
 
@@ -407,11 +407,11 @@ fn what_is_given_up_leaves_no_file() {
         let table = append_to(&table, ids(&[1])).unwrap();
         // Dropped, aborted, and ended by an error of its rows.
         let mut transaction = table.transaction();
-        stage(&table, &mut transaction, ids(&[2])).unwrap();
+        stage(&mut transaction, ids(&[2])).unwrap();
         transaction.metadata().unwrap();
         drop(transaction);
         let mut transaction = table.transaction();
-        stage(&table, &mut transaction, ids(&[3])).unwrap();
+        stage(&mut transaction, ids(&[3])).unwrap();
         transaction.abort();
         let batch = ids(&[4]);
         let batches = [Ok(batch.clone()), Err(Error::invalid("no more rows"))].into_iter();
@@ -425,7 +425,7 @@ fn what_is_given_up_leaves_no_file() {
 fn a_change_that_cannot_be_made_is_no_part_of_the_transaction() {
     for table in tables(&[]) {
         let mut transaction = table.transaction();
-        stage(&table, &mut transaction, ids(&[1])).unwrap();
+        stage(&mut transaction, ids(&[1])).unwrap();
         let requirement = UpdateRequirement::AssertCurrentSchemaId { current_schema_id: 7 };
         let unmet = Updates::new(vec![requirement], vec![property("a", "b")]).unwrap();
         assert!(transaction.stage(unmet).unwrap_err().to_string().contains("current schema id has changed"));
@@ -490,8 +490,8 @@ fn each_list_and_manifest_is_written_once() {
     for table in tables(&[]) {
         let appended = append_to(&table, ids(&[1])).unwrap();
         let mut transaction = appended.transaction();
-        stage(&appended, &mut transaction, ids(&[2])).unwrap();
-        stage(&appended, &mut transaction, ids(&[3])).unwrap();
+        stage(&mut transaction, ids(&[2])).unwrap();
+        stage(&mut transaction, ids(&[3])).unwrap();
         let table = appended.commit(&mut transaction).unwrap();
         for snapshot in table.metadata().snapshots() {
             let list = snapshot.manifest_list().unwrap();
@@ -547,8 +547,8 @@ fn creating(storage: &Storage, version: &str) -> (Transaction, Table) {
     let base = Committed { location: String::new(), metadata };
     let nowhere = PointerCatalog::new(storage.clone(), Location(Mutex::new(String::new())));
     let table = Table::new(storage.clone(), Arc::new(nowhere), base.clone());
-    let mut transaction = Transaction::new(base);
-    stage(&table, &mut transaction, ids(&[1, 2])).unwrap();
+    let mut transaction = Transaction::new(storage.clone(), base);
+    stage(&mut transaction, ids(&[1, 2])).unwrap();
     let updates = column(transaction.metadata().unwrap(), "place");
     transaction.stage(Updates::new(Vec::new(), updates).unwrap()).unwrap();
     (transaction, table)

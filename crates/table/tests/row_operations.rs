@@ -17,15 +17,13 @@ use icefield_format::types::{Field, PrimitiveType, Schema};
 use icefield_table::commit::{Pointer, PointerCatalog, SnapshotOptions, Transaction};
 use icefield_table::operation::append::AppendOptions;
 use icefield_table::operation::create::create;
-use icefield_table::operation::delete_rows::delete_rows;
 use icefield_table::operation::keyed_batch::KeyedBatch;
 use icefield_table::operation::matching::{MEMORY_LIMIT, Matches};
 use icefield_table::operation::merge::clause::{Action, Clause, Condition as When, Rules, When as Side};
-use icefield_table::operation::merge::run::{MergeOptions, merge};
-use icefield_table::operation::overwrite_rows::overwrite_rows;
-use icefield_table::operation::replace_rows::{NewRows, RowOptions, columns_to_change, replace};
+use icefield_table::operation::merge::run::MergeOptions;
+use icefield_table::operation::replace_rows::{NewRows, RowOptions, columns_to_change};
 use icefield_table::operation::row_change::{Command, Mode};
-use icefield_table::operation::upsert::{UpsertOptions, upsert};
+use icefield_table::operation::upsert::UpsertOptions;
 use icefield_table::plan::At;
 use icefield_table::storage::Storage;
 use icefield_table::write::Matching;
@@ -112,23 +110,20 @@ impl Way {
 
     fn changed(self, table: &Table, change: &Change<'_>) -> Result<Table> {
         let mut transaction = table.transaction();
-        self.make(table, &mut transaction, change)?;
+        self.make(&mut transaction, change)?;
         table.commit(&mut transaction)
     }
 
-    fn make(self, table: &Table, transaction: &mut Transaction, change: &Change<'_>) -> Result<()> {
-        let storage = table.storage();
+    fn make(self, transaction: &mut Transaction, change: &Change<'_>) -> Result<()> {
         let given = |rows: &[Row]| {
             let batch = batch(rows);
             (batch.schema(), [Ok(batch)].into_iter())
         };
         match change {
-            Change::Delete(filter) => {
-                delete_rows(storage, transaction, &condition(filter), true, self.options()).map(drop)
-            }
+            Change::Delete(filter) => transaction.delete_rows(&condition(filter), true, self.options()).map(drop),
             Change::Update(filter) => {
                 let metadata = transaction.metadata()?.clone();
-                let matches = Matches::find(storage, &metadata, "main", &condition(filter), true, None)?;
+                let matches = Matches::find(transaction.storage(), &metadata, "main", &condition(filter), true, None)?;
                 let columns = columns_to_change(&metadata)?;
                 let mut rows = matches
                     .matching_rows(columns)?
@@ -140,13 +135,13 @@ impl Way {
                 let schema = first.schema();
                 let matching = Matching::default();
                 let rows = NewRows { schema: &schema, batches: &mut rows, matching, evolve: false };
-                replace(storage, transaction, &matches, Command::Update, Some(rows), self.options()).map(drop)
+                transaction.replace_rows(&matches, Command::Update, Some(rows), self.options()).map(drop)
             }
             Change::Overwrite(filter, rows) => {
                 let (schema, mut batches) = given(rows);
                 let rows =
                     NewRows { schema: &schema, batches: &mut batches, matching: Matching::default(), evolve: false };
-                overwrite_rows(storage, transaction, &condition(filter), true, rows, self.options()).map(drop)
+                transaction.overwrite_rows(&condition(filter), true, rows, self.options()).map(drop)
             }
             Change::Merge(clauses, rows) => {
                 let clause = |(when, action): &(Side, Action)| Clause {
@@ -165,13 +160,13 @@ impl Way {
                 };
                 let options = MergeOptions { rules, evolve: false, memory_limit: MEMORY_LIMIT, rows: self.options() };
                 let (schema, batches) = given(rows);
-                merge(storage, transaction, &schema, batches, options).map(drop)
+                transaction.merge(&schema, batches, options).map(drop)
             }
             Change::Upsert(rows) => {
                 let join_columns = vec!["id".to_owned()];
                 let options = UpsertOptions { join_columns, rows: self.options(), ..UpsertOptions::default() };
                 let (schema, batches) = given(rows);
-                upsert(storage, transaction, &schema, batches, options).map(drop)
+                transaction.upsert(&schema, batches, options).map(drop)
             }
             Change::Keys(upserts, deletes) => {
                 let key = ["id".to_owned(), "p".to_owned()];
@@ -180,9 +175,9 @@ impl Way {
                 keyed.delete(&schema, batches)?;
                 let (schema, batches) = given(upserts);
                 keyed.upsert(&schema, batches, Matching::default())?;
-                keyed.commit(storage, transaction, SnapshotOptions::default()).map(drop)
+                keyed.commit(transaction, SnapshotOptions::default()).map(drop)
             }
-            Change::Several(changes) => changes.iter().try_for_each(|change| self.make(table, transaction, change)),
+            Change::Several(changes) => changes.iter().try_for_each(|change| self.make(transaction, change)),
         }
     }
 }
@@ -377,7 +372,7 @@ fn a_rewrite_beside_a_change_by_key_brings_nothing_back() {
         for way in Way::all() {
             let table = way.table();
             let mut transaction = table.transaction();
-            way.make(&table, &mut transaction, change).unwrap();
+            way.make(&mut transaction, change).unwrap();
             // The row shares a file with the changed one where the table is not partitioned.
             let changed = way.changed(&table, &Change::Keys(&[], &[NO_ID, NO_VALUE])).unwrap();
             let committed = table.commit(&mut transaction);

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 
 use icefield_format::expr::{Condition, Expression};
 use icefield_table::commit::SnapshotOptions;
-use icefield_table::operation::delete_rows::delete_rows;
 use icefield_table::operation::matching::{MEMORY_LIMIT, Matches};
 use icefield_table::operation::merge::clause::Rules;
-use icefield_table::operation::merge::run::{MergeOptions, merge};
-use icefield_table::operation::overwrite_rows::{OldSpecs, overwrite_partitions, overwrite_rows};
-use icefield_table::operation::replace_rows::{NewRows, RowOptions, RowsReplaced, columns_to_change, replace};
+use icefield_table::operation::merge::run::MergeOptions;
+use icefield_table::operation::overwrite_rows::OldSpecs;
+use icefield_table::operation::replace_rows::{NewRows, RowOptions, RowsReplaced, columns_to_change};
 use icefield_table::operation::row_change::{Command, Isolation, Mode};
-use icefield_table::operation::upsert::{UpsertOptions, upsert};
+use icefield_table::operation::upsert::UpsertOptions;
 use icefield_table::write::Matching;
 use pyo3::prelude::*;
 
@@ -85,9 +84,7 @@ impl PyRowChanges {
     #[pyo3(signature = (filter, *, case_sensitive=true))]
     fn delete(&self, py: Python<'_>, filter: Option<ConditionInput>, case_sensitive: bool) -> Result<Counts> {
         let (filter, own) = (of(filter), self.transaction.get());
-        let counts = detached(py, || {
-            delete_rows(&own.storage(), &mut *own.changes()?, &filter, case_sensitive, self.options.clone())
-        });
+        let counts = detached(py, || own.changes()?.delete_rows(&filter, case_sensitive, self.options.clone()));
         Ok(counted(counts??))
     }
 
@@ -111,7 +108,7 @@ impl PyRowChanges {
         let counts = detached(py, || {
             let rows = NewRows { schema: &schema, batches: &mut batches, matching, evolve };
             let options = RowOptions { check_rows, ..self.options.clone() };
-            overwrite_rows(&own.storage(), &mut *own.changes()?, &filter, case_sensitive, rows, options)
+            own.changes()?.overwrite_rows(&filter, case_sensitive, rows, options)
         });
         Ok(counted(counts??))
     }
@@ -133,7 +130,7 @@ impl PyRowChanges {
         let old_specs = if rewrite { OldSpecs::Rewrite } else { OldSpecs::Refuse };
         let counts = detached(py, || {
             let rows = NewRows { schema: &schema, batches: &mut batches, matching, evolve };
-            overwrite_partitions(&own.storage(), &mut *own.changes()?, rows, old_specs, self.options.clone())
+            own.changes()?.overwrite_partitions(rows, old_specs, self.options.clone())
         });
         Ok(counted(counts??))
     }
@@ -146,7 +143,8 @@ impl PyRowChanges {
         Ok(PyFoundRows(detached(py, || {
             let mut changes = own.changes()?;
             changes.check_open()?;
-            Matches::find(&own.storage(), changes.metadata()?, branch, &filter, case_sensitive, memory)
+            let storage = changes.storage().clone();
+            Matches::find(&storage, changes.metadata()?, branch, &filter, case_sensitive, memory)
         })??))
     }
 
@@ -158,7 +156,7 @@ impl PyRowChanges {
         let matching = Matching::default();
         let counts = detached(py, || {
             let rows = NewRows { schema: &schema, batches: &mut batches, matching, evolve: false };
-            replace(&own.storage(), &mut *own.changes()?, &found.0, Command::Update, Some(rows), self.options.clone())
+            own.changes()?.replace_rows(&found.0, Command::Update, Some(rows), self.options.clone())
         });
         Ok(counted(counts??))
     }
@@ -194,7 +192,7 @@ impl PyRowChanges {
             memory_limit: memory_limit.unwrap_or(MEMORY_LIMIT),
             rows: self.options.clone(),
         };
-        let done = detached(py, || upsert(&own.storage(), &mut *own.changes()?, &schema, batches, options))??;
+        let done = detached(py, || own.changes()?.upsert(&schema, batches, options))??;
         Ok((done.rows_updated, done.rows_inserted, counted(done.replaced)))
     }
 
@@ -229,7 +227,7 @@ impl PyRowChanges {
             memory_limit: memory_limit.unwrap_or(MEMORY_LIMIT),
             rows: self.options.clone(),
         };
-        let done = detached(py, || merge(&own.storage(), &mut *own.changes()?, &schema, batches, options))??;
+        let done = detached(py, || own.changes()?.merge(&schema, batches, options))??;
         Ok((done.rows_updated, done.rows_inserted, done.rows_deleted, counted(done.replaced)))
     }
 }

@@ -1,7 +1,6 @@
 //! Several changes of one table in one commit.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -12,12 +11,11 @@ use icefield_format::value::Value;
 use icefield_table::commit::{
     Change, Content, SnapshotOptions, SnapshotProducer, Transaction, Updates, keys_of_columns, keys_of_values,
 };
-use icefield_table::operation::add_files::{AddFilesOptions, add_files};
-use icefield_table::operation::append::{AddedFiles, Append, AppendOptions, append};
+use icefield_table::operation::add_files::AddFilesOptions;
+use icefield_table::operation::append::{AddedFiles, Append, AppendOptions};
 use icefield_table::operation::cherry_pick::CherryPick;
 use icefield_table::operation::replace::Replace;
 use icefield_table::operation::rewrite_manifests::RewriteManifests;
-use icefield_table::storage::{Storage, Traffic};
 use pyo3::prelude::*;
 
 use crate::arguments::integer::Int;
@@ -48,19 +46,11 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub struct PyTransaction {
     state: PyTableState,
     changes: Held<Transaction>,
-    /// What counts the reads and writes of the change that is made.
-    traffic: Mutex<Option<Arc<Traffic>>>,
 }
 
 impl PyTransaction {
     pub(super) fn changes(&self) -> icefield_table::Result<Hold<'_, Transaction>> {
         self.changes.hold()
-    }
-
-    pub(super) fn storage(&self) -> Storage {
-        let storage = &self.state.storage.0;
-        let traffic = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
-        traffic.clone().map_or_else(|| storage.clone(), |traffic| storage.counted(traffic))
     }
 
     /// Files with their partition values in the types of the table as the changes so far leave it.
@@ -141,9 +131,9 @@ impl PyTransaction {
     #[pyo3(signature = (state, idempotency_key=None))]
     fn py_new(state: &Bound<'_, PyTableState>, idempotency_key: Option<String>) -> Self {
         let state = state.get().clone();
-        let changes = Transaction::new((*state.committed).clone()).with_idempotency_key(idempotency_key);
-        let changes = Held::new("transaction", changes);
-        Self { state, changes, traffic: Mutex::new(None) }
+        let changes = Transaction::new(state.storage.0.clone(), (*state.committed).clone());
+        let changes = Held::new("transaction", changes.with_idempotency_key(idempotency_key));
+        Self { state, changes }
     }
 
     /// The table's metadata with the changes so far.
@@ -156,7 +146,10 @@ impl PyTransaction {
     #[pyo3(signature = (traffic=None))]
     fn count(&self, py: Python<'_>, traffic: Option<&Bound<'_, PyTraffic>>) -> Result<()> {
         let traffic = traffic.map(|traffic| traffic.get().0.clone());
-        detached(py, || *self.traffic.lock().unwrap_or_else(PoisonError::into_inner) = traffic)
+        Ok(detached(py, || {
+            self.changes()?.count(traffic);
+            Ok::<_, icefield_table::Error>(())
+        })??)
     }
 
     /// Whether there is nothing to commit.
@@ -200,7 +193,7 @@ impl PyTransaction {
         Ok(detached(py, || {
             let mut changes = self.changes()?;
             changes.check_open()?;
-            let added = append(&self.storage(), &mut changes, &schema, batches, options)?;
+            let added = changes.append(&schema, batches, options)?;
             changes.metadata()?;
             Ok::<_, icefield_table::Error>(of_added(added))
         })??)
@@ -232,7 +225,7 @@ impl PyTransaction {
         Ok(detached(py, || {
             let mut changes = self.changes()?;
             changes.check_open()?;
-            add_files(&self.storage(), &mut changes, &paths, options).map(of_added)
+            changes.add_files(&paths, options).map(of_added)
         })??)
     }
 

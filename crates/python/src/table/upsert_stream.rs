@@ -82,7 +82,7 @@ impl PyKeyedBatch {
         let own = self.transaction.get();
         let done = detached(py, || {
             let batch = self.batch.hold()?.take().ok_or_else(written)?;
-            batch.commit(&own.storage(), &mut *own.changes()?, options)
+            batch.commit(&mut *own.changes()?, options)
         })??;
         Ok((done.rows_written, done.keys))
     }

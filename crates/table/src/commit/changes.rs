@@ -11,11 +11,10 @@ use icefield_format::manifest::{DataFile, FileContent, FileFormat, ManifestConte
 use icefield_format::metadata::{FormatVersion, TableMetadata};
 
 use super::filter::{Dangling, Filtered, ManifestFilter, Means, Removal, Section, section};
-use super::manifests::Manifests;
+use super::manifests::{Arranged, Manifests};
 use super::output::Form;
 use super::rule::{self, Rule};
 use super::selection::Selection;
-use super::snapshot::Arranged;
 use super::specs::{Partitions, Specs, Tuple};
 use super::summary::SummaryBuilder;
 use super::validate::Fate;

@@ -22,6 +22,15 @@ use crate::storage::Storage;
 /// How many files are added to a manifest before its length is looked at, as in Java.
 const FILES_BETWEEN_CHECKS: usize = 250;
 
+/// The manifests of a snapshot.
+#[derive(Debug, Default)]
+pub struct Arranged {
+    /// All of them, in the order of the manifest list.
+    pub manifests: Vec<ManifestFile>,
+    /// How many of the parent's are no longer among them, since others took their place.
+    pub replaced: usize,
+}
+
 /// Writes the manifests of one snapshot, and remembers all files that it wrote.
 #[derive(Debug)]
 pub struct Manifests {

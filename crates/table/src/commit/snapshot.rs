@@ -13,8 +13,9 @@ use icefield_format::metadata::{
 use uuid::Uuid;
 
 use super::Change;
+use super::changes::FileChanges;
 use super::idempotency::{IDEMPOTENCY_KEY, made_anywhere, made_by_key};
-use super::manifests::Manifests;
+use super::manifests::{Arranged, Manifests};
 use super::output::compression;
 use super::rule::{self, Rule};
 use super::summary::SummaryBuilder;
@@ -46,6 +47,12 @@ pub trait Content {
         Ok(())
     }
 
+    /// The files that it adds and removes.
+    fn changes(&self) -> &FileChanges;
+
+    /// The same, while the snapshot is made.
+    fn changes_mut(&mut self) -> &mut FileChanges;
+
     /// Returns the manifests of the new snapshot, made of those of its parent. New ones are written with `manifests`.
     ///
     /// Called for each attempt; what an attempt has written can be used by the next one.
@@ -55,27 +62,14 @@ pub trait Content {
         older: Vec<ManifestFile>,
         manifests: &mut Manifests,
         merge: bool,
-    ) -> Result<Arranged>;
-
-    /// Counts what the operation adds and removes.
-    fn summary(&self, base: &TableMetadata) -> Result<SummaryBuilder>;
-
-    /// Data and delete files that are its own.
-    fn files(&self) -> Vec<String> {
-        Vec::new()
+    ) -> Result<Arranged> {
+        self.changes_mut().manifests(base, older, manifests, merge)
     }
 
-    /// The operation has certainly failed: data files that are its own can be deleted.
-    fn failed(&mut self) {}
-}
-
-/// The manifests of a snapshot.
-#[derive(Debug, Default)]
-pub struct Arranged {
-    /// All of them, in the order of the manifest list.
-    pub manifests: Vec<ManifestFile>,
-    /// How many of the parent's are no longer among them, since others took their place.
-    pub replaced: usize,
+    /// Counts what the operation adds and removes.
+    fn summary(&self, _base: &TableMetadata) -> Result<SummaryBuilder> {
+        Ok(self.changes().summary())
+    }
 }
 
 /// How a snapshot is made.
@@ -130,6 +124,14 @@ impl<C: Content> SnapshotProducer<C> {
             before: None,
             start: None,
         }
+    }
+
+    /// The same snapshot; the files that its content adds are deleted if the commit certainly fails. By default they stay the
+    /// caller's.
+    #[must_use]
+    pub fn that_owns_its_files(mut self) -> Self {
+        self.content.changes_mut().own_files(self.storage.clone());
+        self
     }
 
     /// Refuses a start that is an earlier snapshot of the same transaction and was made anew, since another commit was first:
@@ -295,7 +297,7 @@ impl<C: Content> Change for SnapshotProducer<C> {
 
     fn files(&self) -> Vec<String> {
         let mut files = self.manifests.output().written();
-        files.extend(self.content.files());
+        files.extend(self.content.changes().owned());
         files
     }
 
@@ -314,7 +316,7 @@ impl<C: Content> Change for SnapshotProducer<C> {
 
     fn failed(&mut self) {
         self.manifests.output().clean(&[]);
-        self.content.failed();
+        self.content.changes_mut().failed();
     }
 }
 

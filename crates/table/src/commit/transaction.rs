@@ -9,6 +9,7 @@ use super::idempotency::{made_on_a_branch, stamp};
 use super::{Catalog, Change, Committed, commit, create_table};
 use crate::clock::now_ms;
 use crate::error::{Error, Result};
+use crate::storage::{Storage, Traffic};
 
 /// Changes that become visible together.
 ///
@@ -16,6 +17,9 @@ use crate::error::{Error, Result};
 /// was first, all of them are made anew on top of it. What an unfinished transaction has written is deleted when it is
 /// dropped.
 pub struct Transaction {
+    storage: Storage,
+    /// The same storage, with what counts its reads and writes.
+    counted: Option<Storage>,
     base: Committed,
     changes: Vec<Box<dyn Change + Send>>,
     /// The table as the first changes leave it, how many these are, and their updates.
@@ -30,10 +34,12 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// A transaction without changes.
-    pub fn new(base: Committed) -> Self {
+    /// A transaction without changes, of a table whose files are in `storage`.
+    pub fn new(storage: Storage, base: Committed) -> Self {
         let staged = base.metadata.clone();
         Self {
+            storage,
+            counted: None,
             base,
             changes: Vec::new(),
             staged,
@@ -51,6 +57,16 @@ impl Transaction {
     pub fn with_idempotency_key(mut self, key: Option<String>) -> Self {
         self.key = key;
         self
+    }
+
+    /// Where the files of the table are.
+    pub fn storage(&self) -> &Storage {
+        self.counted.as_ref().unwrap_or(&self.storage)
+    }
+
+    /// Counts what the changes from now on read and write; nothing without `traffic`.
+    pub fn count(&mut self, traffic: Option<Arc<Traffic>>) {
+        self.counted = traffic.map(|traffic| self.storage.counted(traffic));
     }
 
     /// The table that the transaction began with.

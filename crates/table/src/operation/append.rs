@@ -4,14 +4,11 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
 use icefield_format::manifest::DataFile;
 use icefield_format::manifest::list::ManifestFile;
-use icefield_format::metadata::{MetadataBuilder, Operation, TableMetadata, requirements_for_update};
+use icefield_format::metadata::{MetadataBuilder, Operation, requirements_for_update};
 
-use crate::commit::{
-    Arranged, Content, FileChanges, Manifests, SnapshotOptions, SnapshotProducer, SummaryBuilder, Transaction, Updates,
-};
+use crate::commit::{Change, Content, FileChanges, SnapshotOptions, SnapshotProducer, Transaction, Updates};
 use crate::error::Result;
 use crate::interrupt;
-use crate::storage::Storage;
 use crate::write::widening::asked_by;
 use crate::write::{Matching, TableWriter, WriterConfig, check_writable};
 
@@ -50,50 +47,53 @@ impl AddedFiles {
     }
 }
 
-/// Writes rows to data files and adds their append to a transaction; returns what is added.
-///
-/// # Errors
-/// What is wrong with the rows, the table or the storage. The files that were written are deleted then, as they are when
-/// the transaction fails.
-pub fn append(
-    storage: &Storage,
-    transaction: &mut Transaction,
-    schema: &ArrowSchema,
-    batches: impl Iterator<Item = Result<RecordBatch>>,
-    options: AppendOptions,
-) -> Result<AddedFiles> {
-    let before = transaction.metadata()?.clone();
-    check_writable(&before)?;
-    let asked = match options.evolve {
-        true => asked_by(schema, before.current_schema(), before.format_version().number())?,
-        false => before.current_schema().as_ref().clone(),
-    };
-    let widening = if options.evolve { before.widened_by(&asked)? } else { Vec::new() };
-    let builder = MetadataBuilder::from_base(&before, before.last_updated_ms());
-    let metadata = builder.apply_all(widening.iter().cloned())?.build()?;
+impl Transaction {
+    /// Writes rows to data files and adds their append; returns what is added.
+    ///
+    /// # Errors
+    /// What is wrong with the rows, the table or the storage. The files that were written are deleted then, as they are when
+    /// the transaction fails.
+    pub fn append(
+        &mut self,
+        schema: &ArrowSchema,
+        batches: impl Iterator<Item = Result<RecordBatch>>,
+        options: AppendOptions,
+    ) -> Result<AddedFiles> {
+        let before = self.metadata()?.clone();
+        let storage = self.storage().clone();
+        check_writable(&before)?;
+        let asked = match options.evolve {
+            true => asked_by(schema, before.current_schema(), before.format_version().number())?,
+            false => before.current_schema().as_ref().clone(),
+        };
+        let widening = if options.evolve { before.widened_by(&asked)? } else { Vec::new() };
+        let builder = MetadataBuilder::from_base(&before, before.last_updated_ms());
+        let metadata = builder.apply_all(widening.iter().cloned())?.build()?;
 
-    let written_to = if options.dry_run { storage.unwritten() } else { storage.clone() };
-    let mut config = WriterConfig::of_table(written_to, &metadata);
-    config.matching = options.matching;
-    let files = write(TableWriter::new(config, schema)?, batches)?;
-    let added = AddedFiles::of(&files);
-    if options.dry_run {
-        return Ok(added);
-    }
+        let written_to = if options.dry_run { storage.unwritten() } else { storage.clone() };
+        let mut config = WriterConfig::of_table(written_to, &metadata);
+        config.matching = options.matching;
+        let files = write(TableWriter::new(config, schema)?, batches)?;
+        let added = AddedFiles::of(&files);
+        if options.dry_run {
+            return Ok(added);
+        }
 
-    let mut change = Append::new(files)?.that_owns_its_files(storage.clone());
-    if !widening.is_empty() {
-        let requirements = requirements_for_update(&before, &widening);
-        match Updates::new(requirements, widening) {
-            Ok(updates) => transaction.add(updates),
-            Err(error) => {
-                Content::failed(&mut change);
-                return Err(error);
+        let producer = SnapshotProducer::new(storage, Append::new(files)?, options.snapshot);
+        let mut change = producer.that_owns_its_files();
+        if !widening.is_empty() {
+            let requirements = requirements_for_update(&before, &widening);
+            match Updates::new(requirements, widening) {
+                Ok(updates) => self.add(updates),
+                Err(error) => {
+                    change.failed();
+                    return Err(error);
+                }
             }
         }
+        self.add(change);
+        Ok(added)
     }
-    transaction.add(SnapshotProducer::new(storage.clone(), change, options.snapshot));
-    Ok(added)
 }
 
 /// Writes all batches; what was written of them is deleted after an error.
@@ -122,13 +122,6 @@ impl Append {
         Ok(Self(changes))
     }
 
-    /// The same append; its files are deleted from `storage` if it certainly fails.
-    #[must_use]
-    pub fn that_owns_its_files(mut self, storage: Storage) -> Self {
-        self.0.own_files(storage);
-        self
-    }
-
     /// Adds the files of a manifest; see [`FileChanges::add_manifest`].
     ///
     /// # Errors
@@ -143,25 +136,11 @@ impl Content for Append {
         Operation::Append
     }
 
-    fn manifests(
-        &mut self,
-        base: &TableMetadata,
-        older: Vec<ManifestFile>,
-        manifests: &mut Manifests,
-        merge: bool,
-    ) -> Result<Arranged> {
-        self.0.manifests(base, older, manifests, merge)
+    fn changes(&self) -> &FileChanges {
+        &self.0
     }
 
-    fn summary(&self, _base: &TableMetadata) -> Result<SummaryBuilder> {
-        Ok(self.0.summary())
-    }
-
-    fn files(&self) -> Vec<String> {
-        self.0.owned()
-    }
-
-    fn failed(&mut self) {
-        self.0.failed();
+    fn changes_mut(&mut self) -> &mut FileChanges {
+        &mut self.0
     }
 }

@@ -2,15 +2,11 @@
 //! snapshots are published by it (write-audit-publish).
 
 use icefield_format::manifest::entries::{self, ReadOptions};
-use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::{ManifestContent, Metrics, Status};
 use icefield_format::metadata::{MAIN_BRANCH, MetadataUpdate, Operation, Snapshot, StringMap, TableMetadata};
 
 use crate::commit::validate::Scope;
-use crate::commit::{
-    Arranged, Change, Content, FileChanges, History, Manifests, Partitions, SnapshotOptions, SnapshotProducer,
-    SummaryBuilder, WAP_ID,
-};
+use crate::commit::{Change, Content, FileChanges, History, Partitions, SnapshotOptions, SnapshotProducer, WAP_ID};
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::operation::replace_partitions::REPLACE_PARTITIONS;
@@ -219,25 +215,19 @@ impl Content for Picked {
         self.operation.clone()
     }
 
+    fn changes(&self) -> &FileChanges {
+        &self.changes
+    }
+
+    fn changes_mut(&mut self) -> &mut FileChanges {
+        &mut self.changes
+    }
+
     fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
         let Some((partitions, from)) = &self.replaced else { return Ok(()) };
         let history = History::new("cherry-pick of replaced partitions", storage, base, parent, *from)?;
         history.no_new_data_files(Scope::Partitions(partitions))?;
         // The new rows were made of those before.
         history.no_added_deletes(Scope::Partitions(partitions))
-    }
-
-    fn manifests(
-        &mut self,
-        base: &TableMetadata,
-        older: Vec<ManifestFile>,
-        manifests: &mut Manifests,
-        merge: bool,
-    ) -> Result<Arranged> {
-        self.changes.manifests(base, older, manifests, merge)
-    }
-
-    fn summary(&self, _base: &TableMetadata) -> Result<SummaryBuilder> {
-        Ok(self.changes.summary())
     }
 }

@@ -2,10 +2,9 @@
 
 use icefield_format::expr::Expr;
 use icefield_format::manifest::DataFile;
-use icefield_format::manifest::list::ManifestFile;
-use icefield_format::metadata::{Operation, TableMetadata};
+use icefield_format::metadata::Operation;
 
-use crate::commit::{Arranged, Content, FileChanges, Manifests, SummaryBuilder};
+use crate::commit::{Content, FileChanges};
 use crate::error::Result;
 
 /// The content of a snapshot that removes data files.
@@ -53,25 +52,11 @@ impl Content for Delete {
         Operation::Delete
     }
 
-    fn manifests(
-        &mut self,
-        base: &TableMetadata,
-        older: Vec<ManifestFile>,
-        manifests: &mut Manifests,
-        merge: bool,
-    ) -> Result<Arranged> {
-        self.0.manifests(base, older, manifests, merge)
+    fn changes(&self) -> &FileChanges {
+        &self.0
     }
 
-    fn summary(&self, _base: &TableMetadata) -> Result<SummaryBuilder> {
-        Ok(self.0.summary())
-    }
-
-    fn files(&self) -> Vec<String> {
-        self.0.owned()
-    }
-
-    fn failed(&mut self) {
-        self.0.failed();
+    fn changes_mut(&mut self) -> &mut FileChanges {
+        &mut self.0
     }
 }

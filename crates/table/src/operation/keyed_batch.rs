@@ -144,12 +144,7 @@ impl KeyedBatch {
     ///
     /// # Errors
     /// What is wrong with the rows or the storage. What was written is deleted then.
-    pub fn commit(
-        mut self,
-        storage: &Storage,
-        transaction: &mut Transaction,
-        options: SnapshotOptions,
-    ) -> Result<KeyedChanges> {
+    pub fn commit(mut self, transaction: &mut Transaction, options: SnapshotOptions) -> Result<KeyedChanges> {
         if self.is_empty() {
             return Ok(KeyedChanges::default());
         }
@@ -157,6 +152,7 @@ impl KeyedBatch {
             return Err(Error::invalid("the table has changed since the batch of changes began: begin another one"));
         }
         let metadata = self.metadata.clone();
+        let storage = &transaction.storage().clone();
         let parent = match metadata.reference(&options.branch) {
             Some(found) if !found.is_branch() => {
                 let branch = &options.branch;
@@ -179,11 +175,11 @@ impl KeyedBatch {
                 return Err(error);
             }
         };
-        let mut content = RowDelta::new().that_owns_its_files(storage.clone());
+        let mut content = RowDelta::new();
         files.into_iter().try_for_each(|file| content.add_rows(file))?;
         deletes.into_iter().try_for_each(|file| content.add_deletes(file))?;
         content.validate_data_files_of_specs(specs);
-        transaction.stage(SnapshotProducer::new(storage.clone(), content, options))?;
+        transaction.stage(SnapshotProducer::new(storage.clone(), content, options).that_owns_its_files())?;
         Ok(done)
     }
 

@@ -2,11 +2,10 @@
 
 use icefield_format::expr::{Expr, Expression};
 use icefield_format::manifest::DataFile;
-use icefield_format::manifest::list::ManifestFile;
 use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
 
 use crate::commit::validate::Scope;
-use crate::commit::{Arranged, Content, FileChanges, History, Manifests, SummaryBuilder};
+use crate::commit::{Content, FileChanges, History};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
@@ -29,13 +28,6 @@ impl Overwrite {
     /// Nothing yet.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// The added files are deleted from `storage` if the commit certainly fails.
-    #[must_use]
-    pub fn that_owns_its_files(mut self, storage: Storage) -> Self {
-        self.changes.own_files(storage);
-        self
     }
 
     /// Whether the case of the names in filters matters.
@@ -131,6 +123,14 @@ impl Content for Overwrite {
         }
     }
 
+    fn changes(&self) -> &FileChanges {
+        &self.changes
+    }
+
+    fn changes_mut(&mut self) -> &mut FileChanges {
+        &mut self.changes
+    }
+
     fn start(&self) -> Option<i64> {
         self.from
     }
@@ -160,27 +160,5 @@ impl Content for Overwrite {
             history.no_added_deletes_of(self.changes.removed(), scope, self.changes.fate())?;
         }
         Ok(())
-    }
-
-    fn manifests(
-        &mut self,
-        base: &TableMetadata,
-        older: Vec<ManifestFile>,
-        manifests: &mut Manifests,
-        merge: bool,
-    ) -> Result<Arranged> {
-        self.changes.manifests(base, older, manifests, merge)
-    }
-
-    fn summary(&self, _base: &TableMetadata) -> Result<SummaryBuilder> {
-        Ok(self.changes.summary())
-    }
-
-    fn files(&self) -> Vec<String> {
-        self.changes.owned()
-    }
-
-    fn failed(&mut self) {
-        self.changes.failed();
     }
 }

@@ -18,33 +18,6 @@ use super::row_change::{Command, Isolation};
 use super::widened::Widened;
 use crate::commit::{SnapshotProducer, Transaction};
 use crate::error::{Error, Result};
-use crate::storage::Storage;
-
-/// Deletes the rows that a condition holds for and adds others, in one snapshot.
-///
-/// # Errors
-/// As [`replace`]; with [`RowOptions::check_rows`], a new row that the condition does not hold for.
-pub fn overwrite_rows(
-    storage: &Storage,
-    transaction: &mut Transaction,
-    condition: &Condition,
-    case_sensitive: bool,
-    rows: NewRows<'_>,
-    options: RowOptions,
-) -> Result<RowsReplaced> {
-    transaction.check_open()?;
-    let table = Widened::of(transaction, rows.schema, rows.evolve)?;
-    let (branch, memory) = (&options.snapshot.branch, options.memory);
-    let matches = Matches::find(storage, &table.metadata, branch, condition, case_sensitive, memory)?;
-    if !options.check_rows {
-        return replace_widened(storage, transaction, table, &matches, Command::Delete, Some(rows), options);
-    }
-    let NewRows { schema, batches, matching, evolve } = rows;
-    let columns = table.metadata.current_schema().clone();
-    let mut checked = CheckedRows::new(&columns, schema, batches, matching, condition, case_sensitive)?;
-    let rows = NewRows { schema, batches: &mut checked, matching, evolve };
-    replace_widened(storage, transaction, table, &matches, Command::Delete, Some(rows), options)
-}
 
 /// What becomes of rows in files of older partition specs, which may be of partitions that are replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,91 +29,119 @@ pub enum OldSpecs {
     Rewrite,
 }
 
-/// Adds rows in place of all others of their partitions.
-///
-/// # Errors
-/// A table without partitions, files of older specs that may have such rows where these are refused, and as [`replace`].
-pub fn overwrite_partitions(
-    storage: &Storage,
-    transaction: &mut Transaction,
-    rows: NewRows<'_>,
-    old_specs: OldSpecs,
-    options: RowOptions,
-) -> Result<RowsReplaced> {
-    transaction.check_open()?;
-    let table = Widened::of(transaction, rows.schema, rows.evolve)?;
-    let metadata = table.metadata.clone();
-    let spec = metadata.default_spec().clone();
-    if spec.is_unpartitioned() {
-        return Err(Error::invalid("the table has no partitions: overwrite it with a filter instead"));
-    }
-    let isolation = Isolation::of(options.isolation, Command::Delete, metadata.properties())?;
-    let written_to = options.written_to(storage);
-    let added = write(&written_to, &metadata, rows)?;
-    if added.is_empty() {
-        return Ok(RowsReplaced::default());
-    }
-    let discard = |files: &[DataFile]| {
-        let paths: Vec<String> = files.iter().map(|file| file.file_path.clone()).collect();
-        written_to.discard(&paths, "data files of an overwrite that failed");
-    };
-    let (branch, memory) = (&options.snapshot.branch, options.memory);
-    let found = of_partitions(&spec, metadata.current_schema(), &added)
-        .and_then(|filter| Matches::candidates(storage, &metadata, branch, &filter, true, memory));
-    let candidates = match found {
-        Ok(found) => found,
-        Err(error) => {
-            discard(&added);
-            return Err(error);
+impl Transaction {
+    /// Deletes the rows that a condition holds for and adds others, in one snapshot.
+    ///
+    /// # Errors
+    /// As [`Transaction::replace_rows`]; with [`RowOptions::check_rows`], a new row that the condition does not hold for.
+    pub fn overwrite_rows(
+        &mut self,
+        condition: &Condition,
+        case_sensitive: bool,
+        rows: NewRows<'_>,
+        options: RowOptions,
+    ) -> Result<RowsReplaced> {
+        self.check_open()?;
+        let table = Widened::of(self, rows.schema, rows.evolve)?;
+        let (branch, memory) = (&options.snapshot.branch, options.memory);
+        let matches = Matches::find(self.storage(), &table.metadata, branch, condition, case_sensitive, memory)?;
+        if !options.check_rows {
+            return replace_widened(self, table, &matches, Command::Delete, Some(rows), options);
         }
-    };
-    let is_old = |file: &&DataFile| file.partition_spec_id != spec.spec_id;
-    if let Some(old) = candidates.files().find(is_old) {
-        if old_specs == OldSpecs::Refuse {
-            let (path, id) = (old.file_path.clone(), old.partition_spec_id);
-            discard(&added);
-            return Err(Error::Validation(format!(
-                "{path} is of the older partition spec {id} and may have rows of partitions that are replaced: ask for \
-                 on_old_specs=\"rewrite\", or overwrite with a filter"
-            )));
+        let NewRows { schema, batches, matching, evolve } = rows;
+        let columns = table.metadata.current_schema().clone();
+        let mut checked = CheckedRows::new(&columns, schema, batches, matching, condition, case_sensitive)?;
+        let rows = NewRows { schema, batches: &mut checked, matching, evolve };
+        replace_widened(self, table, &matches, Command::Delete, Some(rows), options)
+    }
+
+    /// Adds rows in place of all others of their partitions.
+    ///
+    /// # Errors
+    /// A table without partitions, files of older specs that may have such rows where these are refused, and as [`Transaction::replace_rows`].
+    pub fn overwrite_partitions(
+        &mut self,
+        rows: NewRows<'_>,
+        old_specs: OldSpecs,
+        options: RowOptions,
+    ) -> Result<RowsReplaced> {
+        self.check_open()?;
+        let table = Widened::of(self, rows.schema, rows.evolve)?;
+        let metadata = table.metadata.clone();
+        let spec = metadata.default_spec().clone();
+        if spec.is_unpartitioned() {
+            return Err(Error::invalid("the table has no partitions: overwrite it with a filter instead"));
         }
-        let filter = Condition::from(candidates.filter());
-        return match Matches::find(storage, &metadata, branch, &filter, true, memory) {
-            Ok(matches) => replace_with(storage, transaction, table, &matches, Command::Delete, added, options),
+        let isolation = Isolation::of(options.isolation, Command::Delete, metadata.properties())?;
+        let storage = self.storage().clone();
+        let written_to = options.written_to(&storage);
+        let added = write(&written_to, &metadata, rows)?;
+        if added.is_empty() {
+            return Ok(RowsReplaced::default());
+        }
+        let discard = |files: &[DataFile]| {
+            let paths: Vec<String> = files.iter().map(|file| file.file_path.clone()).collect();
+            written_to.discard(&paths, "data files of an overwrite that failed");
+        };
+        let (branch, memory) = (&options.snapshot.branch, options.memory);
+        let found = of_partitions(&spec, metadata.current_schema(), &added)
+            .and_then(|filter| Matches::candidates(&storage, &metadata, branch, &filter, true, memory));
+        let candidates = match found {
+            Ok(found) => found,
             Err(error) => {
                 discard(&added);
-                Err(error)
+                return Err(error);
             }
         };
-    }
-    let rows_removed = match candidates.row_count() {
-        Ok(rows) => rows,
-        Err(error) => {
-            discard(&added);
-            return Err(error);
+        let is_old = |file: &&DataFile| file.partition_spec_id != spec.spec_id;
+        if let Some(old) = candidates.files().find(is_old) {
+            if old_specs == OldSpecs::Refuse {
+                let (path, id) = (old.file_path.clone(), old.partition_spec_id);
+                discard(&added);
+                return Err(Error::Validation(format!(
+                    "{path} is of the older partition spec {id} and may have rows of partitions that are replaced: ask for \
+                 on_old_specs=\"rewrite\", or overwrite with a filter"
+                )));
+            }
+            let filter = Condition::from(candidates.filter());
+            return match Matches::find(&storage, &metadata, branch, &filter, true, memory) {
+                Ok(matches) => replace_with(self, table, &matches, Command::Delete, added, options),
+                Err(error) => {
+                    discard(&added);
+                    Err(error)
+                }
+            };
         }
-    };
-    let mut result = RowsReplaced {
-        rows_removed,
-        rows_added: added.iter().map(|file| file.record_count).sum(),
-        ..RowsReplaced::default()
-    };
-    result.files.dropped = candidates.files().count();
-    result.files = result.files.with_added(&added);
-    if options.dry_run {
-        return Ok(result);
+        let rows_removed = match candidates.row_count() {
+            Ok(rows) => rows,
+            Err(error) => {
+                discard(&added);
+                return Err(error);
+            }
+        };
+        let mut result = RowsReplaced {
+            rows_removed,
+            rows_added: added.iter().map(|file| file.record_count).sum(),
+            ..RowsReplaced::default()
+        };
+        result.files.dropped = candidates.files().count();
+        result.files = result.files.with_added(&added);
+        if options.dry_run {
+            return Ok(result);
+        }
+        let mut content = ReplacePartitions::new();
+        if let Some(found) = candidates.snapshot() {
+            content.validate_from_snapshot(found.snapshot_id);
+        }
+        content.validate_no_conflicting_deletes();
+        if isolation == Isolation::Serializable {
+            content.validate_no_conflicting_data();
+        }
+        added.into_iter().try_for_each(|file| content.add_file(file))?;
+        let producer = SnapshotProducer::new(storage, content, options.snapshot).that_owns_its_files();
+        table.stage(self, producer)?;
+        Ok(result)
     }
-    let mut content = ReplacePartitions::new().that_owns_its_files(storage.clone());
-    if let Some(found) = candidates.snapshot() {
-        content.validate_from_snapshot(found.snapshot_id);
-    }
-    content.validate_no_conflicting_deletes();
-    if isolation == Isolation::Serializable {
-        content.validate_no_conflicting_data();
-    }
-    added.into_iter().try_for_each(|file| content.add_file(file))?;
-    table.stage(transaction, SnapshotProducer::new(storage.clone(), content, options.snapshot))?;
-    Ok(result)
 }
 
 /// The filter of the rows of the files' partitions.

@@ -31,13 +31,6 @@ impl ReplacePartitions {
         Self::default()
     }
 
-    /// The added files are deleted from `storage` if the commit certainly fails.
-    #[must_use]
-    pub fn that_owns_its_files(mut self, storage: Storage) -> Self {
-        self.changes.own_files(storage);
-        self
-    }
-
     /// Adds a data file; what its partition has is removed.
     ///
     /// # Errors
@@ -91,6 +84,14 @@ impl Content for ReplacePartitions {
         Operation::Overwrite
     }
 
+    fn changes(&self) -> &FileChanges {
+        &self.changes
+    }
+
+    fn changes_mut(&mut self) -> &mut FileChanges {
+        &mut self.changes
+    }
+
     fn start(&self) -> Option<i64> {
         self.from
     }
@@ -129,13 +130,5 @@ impl Content for ReplacePartitions {
         let mut summary = self.changes.summary();
         summary.set(REPLACE_PARTITIONS, "true");
         Ok(summary)
-    }
-
-    fn files(&self) -> Vec<String> {
-        self.changes.owned()
-    }
-
-    fn failed(&mut self) {
-        self.changes.failed();
     }
 }

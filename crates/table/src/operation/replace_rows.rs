@@ -68,26 +68,26 @@ impl RowOptions {
     }
 }
 
-/// Takes the rows of `matches` out and adds others, in one snapshot. Without any of both there is no snapshot.
-///
-/// # Errors
-/// What is wrong with the rows, the table or the storage. The files that were written are deleted then, as they are when the
-/// transaction fails.
-pub fn replace(
-    storage: &Storage,
-    transaction: &mut Transaction,
-    matches: &Matches,
-    command: Command,
-    rows: Option<NewRows<'_>>,
-    options: RowOptions,
-) -> Result<RowsReplaced> {
-    let table = Widened::unchanged(transaction)?;
-    replace_widened(storage, transaction, table, matches, command, rows, options)
+impl Transaction {
+    /// Takes the rows of `matches` out and adds others, in one snapshot. Without any of both there is no snapshot.
+    ///
+    /// # Errors
+    /// What is wrong with the rows, the table or the storage. The files that were written are deleted then, as they are when the
+    /// transaction fails.
+    pub fn replace_rows(
+        &mut self,
+        matches: &Matches,
+        command: Command,
+        rows: Option<NewRows<'_>>,
+        options: RowOptions,
+    ) -> Result<RowsReplaced> {
+        let table = Widened::unchanged(self)?;
+        replace_widened(self, table, matches, command, rows, options)
+    }
 }
 
-/// As [`replace`], of a table that is widened in the same commit.
+/// As [`Transaction::replace_rows`], of a table that is widened in the same commit.
 pub(super) fn replace_widened(
-    storage: &Storage,
     transaction: &mut Transaction,
     table: Widened,
     matches: &Matches,
@@ -96,15 +96,14 @@ pub(super) fn replace_widened(
     options: RowOptions,
 ) -> Result<RowsReplaced> {
     // New rows first: they are where errors are likely.
-    let written_to = options.written_to(storage);
+    let written_to = options.written_to(transaction.storage());
     let added = rows.map_or(Ok(Vec::new()), |rows| write(&written_to, &table.metadata, rows))?;
-    replace_with(storage, transaction, table, matches, command, added, options)
+    replace_with(transaction, table, matches, command, added, options)
 }
 
 /// As [`replace_widened`], with rows that are written already, to [`RowOptions::written_to`]; their files are deleted after an
 /// error.
 pub(super) fn replace_with(
-    storage: &Storage,
     transaction: &mut Transaction,
     table: Widened,
     matches: &Matches,
@@ -121,14 +120,14 @@ pub(super) fn replace_with(
         let result = RowsReplaced { rows_removed: removals.rows(), rows_added, files };
         let changed = match dry_run {
             true => ChangedFiles::default(),
-            false => removals.write(storage, &prepared.metadata, Uuid::new_v4())?,
+            false => removals.write(transaction.storage(), &prepared.metadata, Uuid::new_v4())?,
         };
         Ok((prepared, result, changed))
     });
     let (prepared, result, mut changed) = match planned {
         Ok(planned) => planned,
         Err(error) => {
-            ChangedFiles { added, ..ChangedFiles::default() }.discard(&options.written_to(storage));
+            ChangedFiles { added, ..ChangedFiles::default() }.discard(&options.written_to(transaction.storage()));
             return Err(error);
         }
     };
@@ -137,7 +136,7 @@ pub(super) fn replace_with(
     }
     changed.added.extend(added);
     if !changed.is_empty() {
-        commit(storage, transaction, table, matches, command, prepared.isolation, changed, options.snapshot)?;
+        commit(transaction, table, matches, command, prepared.isolation, changed, options.snapshot)?;
     }
     Ok(result)
 }
@@ -212,9 +211,7 @@ pub fn columns_to_change(metadata: &TableMetadata) -> Result<Arc<Schema>> {
 }
 
 /// Adds the snapshot to a transaction, with the checks that its isolation needs: those that Spark asks the Java library for.
-#[expect(clippy::too_many_arguments, reason = "what is changed, and how")]
 fn commit(
-    storage: &Storage,
     transaction: &mut Transaction,
     table: Widened,
     matches: &Matches,
@@ -223,16 +220,17 @@ fn commit(
     changed: ChangedFiles,
     snapshot: SnapshotOptions,
 ) -> Result<()> {
+    let storage = transaction.storage().clone();
     if changed.added_deletes.is_empty() {
-        let content = overwrite(storage, matches, isolation, changed)?;
-        return table.stage(transaction, SnapshotProducer::new(storage.clone(), content, snapshot));
+        let producer = SnapshotProducer::new(storage, overwrite(matches, isolation, changed)?, snapshot);
+        return table.stage(transaction, producer.that_owns_its_files());
     }
-    let content = row_delta(storage, matches, command, isolation, changed)?;
-    table.stage(transaction, SnapshotProducer::new(storage.clone(), content, snapshot))
+    let producer = SnapshotProducer::new(storage, row_delta(matches, command, isolation, changed)?, snapshot);
+    table.stage(transaction, producer.that_owns_its_files())
 }
 
-fn overwrite(storage: &Storage, matches: &Matches, isolation: Isolation, changed: ChangedFiles) -> Result<Overwrite> {
-    let mut content = Overwrite::new().that_owns_its_files(storage.clone());
+fn overwrite(matches: &Matches, isolation: Isolation, changed: ChangedFiles) -> Result<Overwrite> {
+    let mut content = Overwrite::new();
     content.set_case_sensitive(matches.is_case_sensitive());
     content.conflict_detection_filter(matches.conflicts());
     if let Some(found) = matches.snapshot() {
@@ -248,14 +246,8 @@ fn overwrite(storage: &Storage, matches: &Matches, isolation: Isolation, changed
     Ok(content)
 }
 
-fn row_delta(
-    storage: &Storage,
-    matches: &Matches,
-    command: Command,
-    isolation: Isolation,
-    changed: ChangedFiles,
-) -> Result<RowDelta> {
-    let mut content = RowDelta::new().that_owns_its_files(storage.clone());
+fn row_delta(matches: &Matches, command: Command, isolation: Isolation, changed: ChangedFiles) -> Result<RowDelta> {
+    let mut content = RowDelta::new();
     content.set_case_sensitive(matches.is_case_sensitive());
     content.conflict_detection_filter(matches.conflicts());
     if let Some(found) = matches.snapshot() {

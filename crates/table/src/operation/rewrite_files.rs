@@ -1,11 +1,10 @@
 //! Files in place of others with the same rows ("Snapshots", operation `replace`): compaction.
 
 use icefield_format::manifest::DataFile;
-use icefield_format::manifest::list::ManifestFile;
 use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
 
 use crate::commit::validate::{Fate, Scope, Successors};
-use crate::commit::{Arranged, Content, FileChanges, History, Manifests, SummaryBuilder};
+use crate::commit::{Content, FileChanges, History, SummaryBuilder};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
@@ -32,13 +31,6 @@ impl RewriteFiles {
     /// Nothing yet.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// The added files are deleted from `storage` if the commit certainly fails.
-    #[must_use]
-    pub fn that_owns_its_files(mut self, storage: Storage) -> Self {
-        self.changes.own_files(storage);
-        self
     }
 
     /// Removes a data file.
@@ -89,6 +81,14 @@ impl Content for RewriteFiles {
         Operation::Replace
     }
 
+    fn changes(&self) -> &FileChanges {
+        &self.changes
+    }
+
+    fn changes_mut(&mut self) -> &mut FileChanges {
+        &mut self.changes
+    }
+
     fn start(&self) -> Option<i64> {
         self.from
     }
@@ -119,16 +119,6 @@ impl Content for RewriteFiles {
         Err(Error::invalid(format!("rewrite of files: {wrong}")))
     }
 
-    fn manifests(
-        &mut self,
-        base: &TableMetadata,
-        older: Vec<ManifestFile>,
-        manifests: &mut Manifests,
-        merge: bool,
-    ) -> Result<Arranged> {
-        self.changes.manifests(base, older, manifests, merge)
-    }
-
     fn summary(&self, _base: &TableMetadata) -> Result<SummaryBuilder> {
         let summary = self.changes.summary();
         let (added, removed) = (summary.count("added-records"), summary.count("deleted-records"));
@@ -139,13 +129,5 @@ impl Content for RewriteFiles {
             )));
         }
         Ok(summary)
-    }
-
-    fn files(&self) -> Vec<String> {
-        self.changes.owned()
-    }
-
-    fn failed(&mut self) {
-        self.changes.failed();
     }
 }

@@ -8,7 +8,9 @@ use icefield_format::manifest::ManifestContent;
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::metadata::{FormatVersion, Operation, Snapshot, TableMetadata};
 
-use crate::commit::{Arranged, Clustered, Clustering, Content, ManifestKey, Manifests, SummaryBuilder, assigned};
+use crate::commit::{
+    Arranged, Clustered, Clustering, Content, FileChanges, ManifestKey, Manifests, SummaryBuilder, assigned,
+};
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::snapshot::manifests::of_snapshot;
@@ -31,6 +33,8 @@ pub struct RewriteManifests {
     deleted: Vec<String>,
     added: Vec<ManifestFile>,
     done: Option<Done>,
+    /// None: the table keeps all of its files.
+    changes: FileChanges,
 }
 
 /// What the last attempt has made.
@@ -169,6 +173,14 @@ impl fmt::Debug for RewriteManifests {
 impl Content for RewriteManifests {
     fn operation(&self) -> Operation {
         Operation::Replace
+    }
+
+    fn changes(&self) -> &FileChanges {
+        &self.changes
+    }
+
+    fn changes_mut(&mut self) -> &mut FileChanges {
+        &mut self.changes
     }
 
     fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {

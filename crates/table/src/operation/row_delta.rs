@@ -3,13 +3,12 @@
 use std::collections::{BTreeSet, HashSet};
 
 use icefield_format::expr::{Expr, Expression};
-use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::{DataFile, ManifestContent};
 use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
 
 use crate::commit::rule::{self, Rule};
 use crate::commit::validate::{Scope, removed_and_referenced};
-use crate::commit::{Arranged, Content, FileChanges, History, Manifests, SummaryBuilder};
+use crate::commit::{Content, FileChanges, History};
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::snapshot::manifests::of_snapshot;
@@ -50,13 +49,6 @@ impl RowDelta {
     /// Nothing yet.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// The added files are deleted from `storage` if the commit certainly fails.
-    #[must_use]
-    pub fn that_owns_its_files(mut self, storage: Storage) -> Self {
-        self.changes.own_files(storage);
-        self
     }
 
     /// Whether the case of the names in filters matters.
@@ -142,6 +134,14 @@ impl Content for RowDelta {
         }
     }
 
+    fn changes(&self) -> &FileChanges {
+        &self.changes
+    }
+
+    fn changes_mut(&mut self) -> &mut FileChanges {
+        &mut self.changes
+    }
+
     fn start(&self) -> Option<i64> {
         self.from
     }
@@ -181,28 +181,6 @@ impl Content for RowDelta {
             )));
         }
         history.no_added_vectors(self.changes.with_vector(), scope)
-    }
-
-    fn manifests(
-        &mut self,
-        base: &TableMetadata,
-        older: Vec<ManifestFile>,
-        manifests: &mut Manifests,
-        merge: bool,
-    ) -> Result<Arranged> {
-        self.changes.manifests(base, older, manifests, merge)
-    }
-
-    fn summary(&self, _base: &TableMetadata) -> Result<SummaryBuilder> {
-        Ok(self.changes.summary())
-    }
-
-    fn files(&self) -> Vec<String> {
-        self.changes.owned()
-    }
-
-    fn failed(&mut self) {
-        self.changes.failed();
     }
 }
 

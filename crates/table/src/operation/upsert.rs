@@ -9,11 +9,10 @@ use icefield_format::types::Schema;
 
 use super::matching::MEMORY_LIMIT;
 use super::merge::clause::{Action, Clause, Condition, Rules, When};
-use super::merge::run::{MergeOptions, Merged, merge};
+use super::merge::run::{MergeOptions, Merged};
 use super::replace_rows::RowOptions;
 use crate::commit::Transaction;
 use crate::error::{Error, Result};
-use crate::storage::Storage;
 use crate::write::Matching;
 
 /// What an upsert does.
@@ -53,43 +52,47 @@ impl Default for UpsertOptions {
     }
 }
 
-/// Changes the rows of the table that have the keys of the source, where they differ, and adds the others. Columns that the
-/// source lacks keep their values in changed rows. Null is a key as any other.
-///
-/// # Errors
-/// A key that the source has twice, a table without identifier fields where no columns are named, what is wrong with the rows,
-/// the table or the storage. What was written is deleted then.
-pub fn upsert(
-    storage: &Storage,
-    transaction: &mut Transaction,
-    schema: &ArrowSchema,
-    batches: impl Iterator<Item = Result<RecordBatch>>,
-    options: UpsertOptions,
-) -> Result<Merged> {
-    transaction.check_open()?;
-    let clause =
-        |name: &str, when, condition| Clause { name: name.to_owned(), when, condition, action: Action::WriteAll };
-    let mut clauses = Vec::new();
-    if options.update_matched {
-        clauses.push(clause("upsert", When::Matched, Condition::Differs));
+impl Transaction {
+    /// Changes the rows of the table that have the keys of the source, where they differ, and adds the others. Columns that the
+    /// source lacks keep their values in changed rows. Null is a key as any other.
+    ///
+    /// # Errors
+    /// A key that the source has twice, a table without identifier fields where no columns are named, what is wrong with the rows,
+    /// the table or the storage. What was written is deleted then.
+    pub fn upsert(
+        &mut self,
+        schema: &ArrowSchema,
+        batches: impl Iterator<Item = Result<RecordBatch>>,
+        options: UpsertOptions,
+    ) -> Result<Merged> {
+        self.check_open()?;
+        let clause =
+            |name: &str, when, condition| Clause { name: name.to_owned(), when, condition, action: Action::WriteAll };
+        let mut clauses = Vec::new();
+        if options.update_matched {
+            clauses.push(clause("upsert", When::Matched, Condition::Differs));
+        }
+        if options.insert_others {
+            clauses.push(clause("upsert", When::NotMatched, Condition::Always));
+        }
+        if clauses.is_empty() {
+            return Err(Error::invalid(
+                "upsert: neither rows that match nor others are wanted: there is nothing to do",
+            ));
+        }
+        let on = key_names(self.metadata()?.current_schema(), options.join_columns)?;
+        let rules = Rules {
+            on: on.into_iter().map(|name| (name.clone(), name)).collect(),
+            clauses,
+            case_sensitive: options.case_sensitive,
+            exact: true,
+            matching: options.matching,
+            mentions: Vec::new(),
+        };
+        let merged =
+            MergeOptions { rules, evolve: options.evolve, memory_limit: options.memory_limit, rows: options.rows };
+        self.merge(schema, batches, merged)
     }
-    if options.insert_others {
-        clauses.push(clause("upsert", When::NotMatched, Condition::Always));
-    }
-    if clauses.is_empty() {
-        return Err(Error::invalid("upsert: neither rows that match nor others are wanted: there is nothing to do"));
-    }
-    let on = key_names(transaction.metadata()?.current_schema(), options.join_columns)?;
-    let rules = Rules {
-        on: on.into_iter().map(|name| (name.clone(), name)).collect(),
-        clauses,
-        case_sensitive: options.case_sensitive,
-        exact: true,
-        matching: options.matching,
-        mentions: Vec::new(),
-    };
-    let merged = MergeOptions { rules, evolve: options.evolve, memory_limit: options.memory_limit, rows: options.rows };
-    merge(storage, transaction, schema, batches, merged)
 }
 
 /// The names of the key's columns.

@@ -2,7 +2,7 @@
 
 use icefield_format::manifest::ManifestContent;
 use icefield_table::Error;
-use icefield_table::commit::{SnapshotOptions, SnapshotProducer};
+use icefield_table::commit::{Content, SnapshotOptions, SnapshotProducer};
 use icefield_table::operation::append::Append;
 use icefield_table::operation::delete::Delete;
 use icefield_table::operation::overwrite::Overwrite;
@@ -153,7 +153,8 @@ fn nothing_is_deleted_while_the_outcome_is_unknown() {
     }));
     let own = world.storage.clone();
     own.put("memory://changes/new", b"rows".to_vec(), icefield_table::storage::Existing::Replace).unwrap();
-    let mut overwrite = Overwrite::new().that_owns_its_files(own.clone());
+    let mut overwrite = Overwrite::new();
+    overwrite.changes_mut().own_files(own.clone());
     overwrite.overwrite_by_filter(filter("cat = 'x'"));
     overwrite.add_file(file("memory://changes/new", Some("x"), (0, 9))).unwrap();
     let result = world.change(overwrite);
@@ -174,7 +175,7 @@ fn files_that_a_change_owns_go_with_it() {
         world.storage.put(path, b"rows".to_vec(), icefield_table::storage::Existing::Replace).unwrap();
         let mut delta = RowDelta::new();
         if owns {
-            delta = delta.that_owns_its_files(world.storage.clone());
+            delta.changes_mut().own_files(world.storage.clone());
         }
         delta.add_rows(file(path, Some("x"), (0, 9))).unwrap();
         delta.validate_from_snapshot(99);

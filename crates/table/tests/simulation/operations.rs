@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use icefield_format::expr::Expr;
 use icefield_format::manifest::{DataFile, Entries};
-use icefield_table::commit::{Spec, Specs, keys_of_columns};
+use icefield_table::commit::{Content as _, Spec, Specs, keys_of_columns};
 use icefield_table::operation::append::Append;
 use icefield_table::operation::delete::Delete;
 use icefield_table::operation::overwrite::Overwrite;
@@ -58,7 +58,9 @@ impl Planner<'_> {
         match change {
             Change::Append(keys) | Change::Stage(keys) => {
                 let files = self.files(keys.iter().map(|key| (*key, self.number)).collect());
-                Some(Planned::Append(Append::new(files).unwrap().that_owns_its_files(self.owner.clone())))
+                let mut append = Append::new(files).unwrap();
+                append.changes_mut().own_files(self.owner.clone());
+                Some(Planned::Append(append))
             }
             Change::Delete(keys, Mode::MergeOnRead, isolation) => {
                 self.merge_on_read(keys, false, *isolation, None).map(Planned::Delta)
@@ -146,7 +148,8 @@ impl Planner<'_> {
         isolation: Isolation,
         slip: Option<Slip>,
     ) -> Option<RowDelta> {
-        let mut delta = RowDelta::new().that_owns_its_files(self.owner.clone());
+        let mut delta = RowDelta::new();
+        delta.changes_mut().own_files(self.owner.clone());
         let mut rows = Vec::new();
         let touched = self.touched(keys);
         if touched.is_empty() {
@@ -184,7 +187,8 @@ impl Planner<'_> {
     }
 
     fn copy_on_write(&mut self, keys: &BTreeSet<i64>, updates: bool, isolation: Isolation) -> Option<Overwrite> {
-        let mut overwrite = Overwrite::new().that_owns_its_files(self.owner.clone());
+        let mut overwrite = Overwrite::new();
+        overwrite.changes_mut().own_files(self.owner.clone());
         let touched = self.touched(keys);
         if touched.is_empty() {
             return None;
@@ -210,7 +214,8 @@ impl Planner<'_> {
 
     /// Deletes by keys apply to whatever is there before them, of the partition specs that they are for: only these are checked.
     fn by_key(&mut self, keys: &BTreeSet<i64>, how: Equality, adds: bool) -> RowDelta {
-        let mut delta = RowDelta::new().that_owns_its_files(self.owner.clone());
+        let mut delta = RowDelta::new();
+        delta.changes_mut().own_files(self.owner.clone());
         self.from.into_iter().for_each(|from| delta.validate_from_snapshot(from));
         let live = self.live.data.iter().map(|(file, _)| file.partition_spec_id);
         let specs: BTreeSet<i32> = match how.everywhere {
@@ -236,7 +241,8 @@ impl Planner<'_> {
     }
 
     fn compact(&mut self, partition: i32, numbers: Numbers) -> Option<RewriteFiles> {
-        let mut rewrite = RewriteFiles::new().that_owns_its_files(self.owner.clone());
+        let mut rewrite = RewriteFiles::new();
+        rewrite.changes_mut().own_files(self.owner.clone());
         let mut rows = Vec::new();
         for (file, number) in &self.live.data {
             let Content::Rows(stored) = &self.contents[&file.file_path] else { panic!("no data") };
@@ -263,7 +269,8 @@ impl Planner<'_> {
     fn compact_deletes(&mut self) -> Option<RewriteFiles> {
         let several = |(file, _): &&(DataFile, i64)| self.live.positions_of(&file.file_path).count() > 1;
         let (of, _) = self.live.data.iter().find(several)?;
-        let mut rewrite = RewriteFiles::new().that_owns_its_files(self.owner.clone());
+        let mut rewrite = RewriteFiles::new();
+        rewrite.changes_mut().own_files(self.owner.clone());
         let (mut all, mut newest) = (BTreeSet::new(), 0);
         for (file, number) in self.live.positions_of(&of.file_path) {
             let Content::Positions(_, positions) = &self.contents[&file.file_path] else { panic!("no positions") };
@@ -291,7 +298,8 @@ impl Planner<'_> {
         if by == By::Partition {
             return Some(Planned::Replace(self.replace(file)));
         }
-        let mut overwrite = Overwrite::new().that_owns_its_files(self.owner.clone());
+        let mut overwrite = Overwrite::new();
+        overwrite.changes_mut().own_files(self.owner.clone());
         overwrite.overwrite_by_filter(of_partition(partition));
         overwrite.add_file(file).unwrap();
         self.from.into_iter().for_each(|from| overwrite.validate_from_snapshot(from));
@@ -301,7 +309,8 @@ impl Planner<'_> {
     }
 
     fn replace(&mut self, file: DataFile) -> ReplacePartitions {
-        let mut replace = ReplacePartitions::new().that_owns_its_files(self.owner.clone());
+        let mut replace = ReplacePartitions::new();
+        replace.changes_mut().own_files(self.owner.clone());
         replace.add_file(file).unwrap();
         self.from.into_iter().for_each(|from| replace.validate_from_snapshot(from));
         replace.validate_no_conflicting_data();

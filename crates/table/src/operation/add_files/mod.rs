@@ -33,59 +33,57 @@ pub use options::AddFilesOptions;
 /// Paths that an error names.
 const NAMED: usize = 5;
 
-/// Describes files by their footers and adds their append to a transaction; returns what is added.
-///
-/// Partition values come from the caller, else from the path (`name=value`, with the name of the partition field), else from the
-/// footer's bounds, else from the rows.
-///
-/// # Errors
-/// A file that is named twice or that the table has already, that is in no format of data files, whose columns do not fit
-/// the table's, whose rows belong to several partitions or to another one than it is said to. The transaction is as it was
-/// then, and the files stay whatever becomes of it.
-pub fn add_files(
-    storage: &Storage,
-    transaction: &mut Transaction,
-    paths: &[String],
-    mut options: AddFilesOptions,
-) -> Result<AddedFiles> {
-    let before = transaction.metadata()?.clone();
-    check_writable(&before)?;
-    let paths = &paths.iter().map(|path| whole(path)).collect::<Result<Vec<_>>>()?[..];
-    let partitions = std::mem::take(&mut options.partitions).into_iter();
-    options.partitions = partitions.map(|(path, values)| Ok((whole(&path)?, values))).collect::<Result<_>>()?;
-    refuse_twice(storage, paths, &options)?;
-    if paths.is_empty() {
-        return Ok(AddedFiles::default());
-    }
-    if !options.allow_duplicates {
-        refuse_known(storage, &before, &options.snapshot.branch, paths)?;
-    }
-    let property = before.property(NAME_MAPPING_PROPERTY);
-    let mapping = match property {
-        Some(text) => NameMapping::parse(text)?,
-        None => NameMapping::of_schema(before.current_schema())?,
-    };
-    let importer = Importer::new(storage, &before, &mapping, &options)?;
-    let describe = |path: &String| {
-        interrupt::check()?;
-        importer.describe(path)
-    };
-    let described = runtime::pool()?.install(|| paths.par_iter().map(describe).collect::<Result<Vec<_>>>())?;
+impl Transaction {
+    /// Describes files by their footers and adds their append; returns what is added.
+    ///
+    /// Partition values come from the caller, else from the path (`name=value`, with the name of the partition field), else from the
+    /// footer's bounds, else from the rows.
+    ///
+    /// # Errors
+    /// A file that is named twice or that the table has already, that is in no format of data files, whose columns do not fit
+    /// the table's, whose rows belong to several partitions or to another one than it is said to. The transaction is as it was
+    /// then, and the files stay whatever becomes of it.
+    pub fn add_files(&mut self, paths: &[String], mut options: AddFilesOptions) -> Result<AddedFiles> {
+        let before = self.metadata()?.clone();
+        let storage = &self.storage().clone();
+        check_writable(&before)?;
+        let paths = &paths.iter().map(|path| whole(path)).collect::<Result<Vec<_>>>()?[..];
+        let partitions = std::mem::take(&mut options.partitions).into_iter();
+        options.partitions = partitions.map(|(path, values)| Ok((whole(&path)?, values))).collect::<Result<_>>()?;
+        refuse_twice(storage, paths, &options)?;
+        if paths.is_empty() {
+            return Ok(AddedFiles::default());
+        }
+        if !options.allow_duplicates {
+            refuse_known(storage, &before, &options.snapshot.branch, paths)?;
+        }
+        let property = before.property(NAME_MAPPING_PROPERTY);
+        let mapping = match property {
+            Some(text) => NameMapping::parse(text)?,
+            None => NameMapping::of_schema(before.current_schema())?,
+        };
+        let importer = Importer::new(storage, &before, &mapping, &options)?;
+        let describe = |path: &String| {
+            interrupt::check()?;
+            importer.describe(path)
+        };
+        let described = runtime::pool()?.install(|| paths.par_iter().map(describe).collect::<Result<Vec<_>>>())?;
 
-    let is_mapped = described.iter().any(|file| file.is_mapped);
-    let files: Vec<_> = described.into_iter().map(|described| described.file).collect();
-    let added = AddedFiles::of(&files);
-    if options.dry_run {
-        return Ok(added);
+        let is_mapped = described.iter().any(|file| file.is_mapped);
+        let files: Vec<_> = described.into_iter().map(|described| described.file).collect();
+        let added = AddedFiles::of(&files);
+        if options.dry_run {
+            return Ok(added);
+        }
+        if is_mapped && property.is_none() {
+            let updates = vec![MetadataUpdate::SetProperties {
+                updates: StringMap::from([(NAME_MAPPING_PROPERTY.to_owned(), mapping.to_json().to_string())]),
+            }];
+            self.stage(Updates::new(requirements_for_update(&before, &updates), updates)?)?;
+        }
+        self.stage(SnapshotProducer::new(storage.clone(), Append::new(files)?, options.snapshot))?;
+        Ok(added)
     }
-    if is_mapped && property.is_none() {
-        let updates = vec![MetadataUpdate::SetProperties {
-            updates: StringMap::from([(NAME_MAPPING_PROPERTY.to_owned(), mapping.to_json().to_string())]),
-        }];
-        transaction.stage(Updates::new(requirements_for_update(&before, &updates), updates)?)?;
-    }
-    transaction.stage(SnapshotProducer::new(storage.clone(), Append::new(files)?, options.snapshot))?;
-    Ok(added)
 }
 
 /// A path as metadata have it: whoever reads them is in another working directory.

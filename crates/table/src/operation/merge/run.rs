@@ -25,7 +25,6 @@ use crate::operation::matching::{Candidates, MEMORY_LIMIT, Matches};
 use crate::operation::replace_rows::{RowOptions, RowsReplaced, replace_with, writer_config};
 use crate::operation::row_change::Command;
 use crate::operation::widened::Widened;
-use crate::storage::Storage;
 use crate::write::{TableWriter, WriterConfig};
 
 /// Parts that a source on disk is divided into, whose size is not known before.
@@ -65,69 +64,71 @@ pub struct Merged {
     pub replaced: RowsReplaced,
 }
 
-/// Changes, deletes and adds rows by those of a source, in one snapshot.
-///
-/// # Errors
-/// What is wrong with the rules or the rows, several rows of the source for one row of the table, and what is wrong with the
-/// table or the storage. What was written is deleted then.
-pub fn merge(
-    storage: &Storage,
-    transaction: &mut Transaction,
-    schema: &ArrowSchema,
-    batches: impl Iterator<Item = Result<RecordBatch>>,
-    options: MergeOptions,
-) -> Result<Merged> {
-    transaction.check_open()?;
-    let MergeOptions { rules, evolve, memory_limit, rows } = options;
-    let takes_all = rules.clauses.iter().any(|clause| matches!(clause.action, Action::WriteAll));
-    let table = Widened::of(transaction, &wanted(schema, &rules), evolve && takes_all)?;
-    let mut plan = Plan::new(&table.metadata, schema, &rules)?;
-    let range = KeyRange::new(table.metadata.current_schema(), &plan.key);
-    let mut source = Source { range, held: Held::Memory(Vec::new(), 0), rows: 0, memory: memory_limit / 2 };
-    for batch in batches {
-        interrupt::check()?;
-        source.add(&mut plan, batch?)?;
-    }
-    let Source { range, held, .. } = source;
-    let filter = Expr::or(range.filter(rules.exact), alone(&rules.clauses));
-    let branch = &rows.snapshot.branch;
-    // Only who asks for less than usual pays with fewer threads.
-    let memory = Some(memory_limit).filter(|limit| *limit < MEMORY_LIMIT);
-    let candidates = Matches::candidates(storage, &table.metadata, branch, &filter, rules.case_sensitive, memory)?;
-    let config = writer_config(&rows.written_to(storage), &table.metadata, &plan.written)?;
-    let memory_bytes = config.memory_bytes.min((memory_limit / 4).max(16 << 20));
-    let writer = TableWriter::new(WriterConfig { memory_bytes, ..config }, &plan.written)?;
-    let mut changes = Changes::new(writer);
-    let mut files = FileNumbers::default();
-    match held {
-        Held::Memory(source, _) => {
-            let keyed = KeyedRows::new(plan.source.clone(), source, &mut plan.key, plan.doubles)?;
-            let read = plan.read.clone();
-            let mut join = Join::new(&mut plan, keyed);
-            for batch in candidates.rows(read)? {
-                interrupt::check()?;
-                join.meet(&files.number(&batch?)?, &mut changes)?;
-            }
-            join.finish(&mut changes)?;
+impl Transaction {
+    /// Changes, deletes and adds rows by those of a source, in one snapshot.
+    ///
+    /// # Errors
+    /// What is wrong with the rules or the rows, several rows of the source for one row of the table, and what is wrong with the
+    /// table or the storage. What was written is deleted then.
+    pub fn merge(
+        &mut self,
+        schema: &ArrowSchema,
+        batches: impl Iterator<Item = Result<RecordBatch>>,
+        options: MergeOptions,
+    ) -> Result<Merged> {
+        self.check_open()?;
+        let MergeOptions { rules, evolve, memory_limit, rows } = options;
+        let takes_all = rules.clauses.iter().any(|clause| matches!(clause.action, Action::WriteAll));
+        let table = Widened::of(self, &wanted(schema, &rules), evolve && takes_all)?;
+        let mut plan = Plan::new(&table.metadata, schema, &rules)?;
+        let range = KeyRange::new(table.metadata.current_schema(), &plan.key);
+        let mut source = Source { range, held: Held::Memory(Vec::new(), 0), rows: 0, memory: memory_limit / 2 };
+        for batch in batches {
+            interrupt::check()?;
+            source.add(&mut plan, batch?)?;
         }
-        Held::Disk(mut source, seen) => {
-            let target = spilled(&plan, &candidates, &mut files, &seen, memory_limit / 4)?;
-            match target {
-                Some(mut target) => join_parts(&mut plan, &mut source, &mut target, &mut changes, memory_limit, 1)?,
-                None => {
-                    let empty = FileNumbers::default().number(&RecordBatch::new_empty(arrow_of(&plan)?))?;
-                    let mut target = Spill::new(empty.schema(), PARTS, memory_limit / 4)?;
-                    join_parts(&mut plan, &mut source, &mut target, &mut changes, memory_limit, 1)?;
+        let Source { range, held, .. } = source;
+        let filter = Expr::or(range.filter(rules.exact), alone(&rules.clauses));
+        let branch = &rows.snapshot.branch;
+        // Only who asks for less than usual pays with fewer threads.
+        let memory = Some(memory_limit).filter(|limit| *limit < MEMORY_LIMIT);
+        let candidates =
+            Matches::candidates(self.storage(), &table.metadata, branch, &filter, rules.case_sensitive, memory)?;
+        let config = writer_config(&rows.written_to(self.storage()), &table.metadata, &plan.written)?;
+        let memory_bytes = config.memory_bytes.min((memory_limit / 4).max(16 << 20));
+        let writer = TableWriter::new(WriterConfig { memory_bytes, ..config }, &plan.written)?;
+        let mut changes = Changes::new(writer);
+        let mut files = FileNumbers::default();
+        match held {
+            Held::Memory(source, _) => {
+                let keyed = KeyedRows::new(plan.source.clone(), source, &mut plan.key, plan.doubles)?;
+                let read = plan.read.clone();
+                let mut join = Join::new(&mut plan, keyed);
+                for batch in candidates.rows(read)? {
+                    interrupt::check()?;
+                    join.meet(&files.number(&batch?)?, &mut changes)?;
+                }
+                join.finish(&mut changes)?;
+            }
+            Held::Disk(mut source, seen) => {
+                let target = spilled(&plan, &candidates, &mut files, &seen, memory_limit / 4)?;
+                match target {
+                    Some(mut target) => join_parts(&mut plan, &mut source, &mut target, &mut changes, memory_limit, 1)?,
+                    None => {
+                        let empty = FileNumbers::default().number(&RecordBatch::new_empty(arrow_of(&plan)?))?;
+                        let mut target = Spill::new(empty.schema(), PARTS, memory_limit / 4)?;
+                        join_parts(&mut plan, &mut source, &mut target, &mut changes, memory_limit, 1)?;
+                    }
                 }
             }
         }
+        let (updated, inserted, deleted) = (changes.updated, changes.inserted, changes.deleted);
+        let (written, removed) = changes.finish(&files)?;
+        let matches = candidates.choose(removed);
+        let mut replaced = replace_with(self, table, &matches, Command::Merge, written, rows)?;
+        replaced.rows_added = updated.saturating_add(inserted);
+        Ok(Merged { rows_updated: updated, rows_inserted: inserted, rows_deleted: deleted, replaced })
     }
-    let (updated, inserted, deleted) = (changes.updated, changes.inserted, changes.deleted);
-    let (written, removed) = changes.finish(&files)?;
-    let matches = candidates.choose(removed);
-    let mut replaced = replace_with(storage, transaction, table, &matches, Command::Merge, written, rows)?;
-    replaced.rows_added = updated.saturating_add(inserted);
-    Ok(Merged { rows_updated: updated, rows_inserted: inserted, rows_deleted: deleted, replaced })
 }
 
 /// The columns of the source that the table is to have: not those that are only compared with a column of another name.
