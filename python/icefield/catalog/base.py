@@ -119,7 +119,8 @@ class Catalog(TableCatalog[Table, Transaction, CreateTableTransaction]):
             If it does not exist.
 
         """
-        return self.table_at(identifier, self.load_table_metadata(identifier).metadata_location)
+        found = self.load_table_metadata(identifier)
+        return self._opened(identifier, TableState.of(self.storage, found.metadata_location, found.metadata))
 
     def table_at(self, identifier: IdentifierLike, metadata_location: str) -> Table:
         """Return a table of this catalog as a metadata file describes it; your own catalog may use it.

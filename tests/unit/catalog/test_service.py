@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
+from icefield._core import TableState
 from icefield.catalog import Identifier, IdentifierLike, PropertiesUpdateSummary
 from icefield.catalog.base import CommitTableResponse
 from icefield.distributed import Storage
