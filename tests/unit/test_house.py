@@ -29,7 +29,7 @@ NOT_PLAIN_PROSE = re.compile(
 #: Where comments of Rust are plain already. This list grows until it is `crates`.
 PLAIN_RUST = [
     "crates/table/src/error.rs",
-    "crates/table/src/file/parquet",
+    "crates/table/src/file",
     "crates/table/src/plan",
     "crates/table/src/read",
     "crates/table/src/stream.rs",

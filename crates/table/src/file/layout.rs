@@ -1,4 +1,4 @@
-//! The formats of data files, and which one the options ask for.
+//! The formats of data files, and the choice between them by the write options.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::parquet::{ParquetLayout, ParquetOptions, ParquetWriter};
 use crate::error::Result;
 use crate::storage::Storage;
 
-/// What is set of the format of data files (`write.format.default`).
+/// The format of data files (`write.format.default`) and its options.
 #[derive(Debug, Clone)]
 pub enum FormatOptions {
     /// `write.parquet.*`
@@ -26,7 +26,7 @@ pub enum FormatOptions {
     Avro(AvroOptions),
 }
 
-/// What all files of one writer have in common.
+/// Shared by all files of one writer.
 #[derive(Debug, Clone)]
 pub enum FileLayout {
     /// Parquet files.
@@ -38,7 +38,7 @@ pub enum FileLayout {
 }
 
 impl FileLayout {
-    /// The layout of files of a table schema whose batches come as `arrow`.
+    /// The layout of files with a table schema whose batches arrive as `arrow`.
     pub fn new(schema: &Arc<Schema>, arrow: SchemaRef, options: &FormatOptions, modes: Modes) -> Result<Self> {
         Ok(match options {
             FormatOptions::Parquet(options) => {
@@ -58,7 +58,7 @@ impl FileLayout {
         }
     }
 
-    /// Starts a file that will begin with the batches `first`, which are still to be written.
+    /// Starts a file that will begin with the batches `first`, which are not written yet.
     pub fn create(&self, storage: &Storage, path: String, first: &[RecordBatch]) -> Result<Box<dyn FileWriter>> {
         Ok(match self {
             Self::Parquet(layout) => Box::new(ParquetWriter::create(storage, path, layout.clone(), first)?),

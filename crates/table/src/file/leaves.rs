@@ -1,5 +1,5 @@
-//! Leaves of nested columns, counted depth first: which columns a batch of some leaves has. A struct without fields is a leaf: it has
-//! nulls.
+//! Leaves of nested columns, numbered depth first: which columns a batch of some leaves has. A struct without fields
+//! counts as a leaf, because it has nulls.
 
 use std::slice::Iter;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_schema::{ArrowError, DataType, FieldRef, Fields, Schema};
 
-/// How many leaves the columns have.
+/// Number of leaves of the columns.
 pub fn count(fields: &Fields) -> usize {
     let mut next = 0;
     keep_leaves(fields, &[], &mut next);
     next
 }
 
-/// The columns that a batch of some leaves has: those of the file, without what is not read.
+/// The columns of a batch with some leaves: those of the file, without the parts that are not read.
 pub fn projected(fields: &Fields, leaves: &[usize]) -> Fields {
     keep_leaves(fields, leaves, &mut 0)
 }
 
-/// Passes over the leaves of a type.
+/// Advances past the leaves of a type.
 pub fn skip(ty: &DataType, next: &mut usize) {
     match ty {
         DataType::Struct(children) if !children.is_empty() => {
@@ -59,7 +59,7 @@ fn keep(field: &FieldRef, leaves: &[usize], next: &mut usize) -> Option<FieldRef
     Some(Arc::new(field.as_ref().clone().with_data_type(ty)))
 }
 
-/// The columns of `wanted` leaves of a batch that has the leaves `read`, ascending.
+/// The columns with the `wanted` leaves of a batch that has the leaves `read`, ascending.
 pub fn pick(batch: &RecordBatch, read: &[usize], wanted: &[usize]) -> Result<RecordBatch, ArrowError> {
     let mut read = read.iter();
     let (fields, columns) = pick_columns(batch.schema_ref().fields(), batch.columns(), &mut read, wanted)?;
@@ -149,7 +149,7 @@ mod tests {
             let picked = pick(&all, &[0, 1, 2, 3], &wanted).unwrap();
             assert_eq!(picked.schema_ref().fields(), &projected(fields, &wanted), "{wanted:?}");
             assert_eq!(picked.num_rows(), 3);
-            // In two steps it is the same.
+            // Picking in two steps gives the same result.
             let read: Vec<usize> = [&wanted[..], &[2]]
                 .concat()
                 .into_iter()

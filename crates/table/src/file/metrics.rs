@@ -1,6 +1,6 @@
 //! Metrics of a written file ("Data File Fields": column sizes, counts, bounds).
 //!
-//! As in Java there are counts and bounds for columns outside lists and maps only, and none for what a mode leaves out.
+//! As in Java, only columns outside lists and maps have counts and bounds, and only as their metrics mode says.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct FileMetrics {
     pub record_count: i64,
     /// Bytes on disk.
     pub column_sizes: BTreeMap<i32, i64>,
-    /// Values, nulls included.
+    /// Values, including nulls.
     pub value_counts: BTreeMap<i32, i64>,
     /// Nulls.
     pub null_value_counts: BTreeMap<i32, i64>,
@@ -32,7 +32,7 @@ pub struct FileMetrics {
 }
 
 impl FileMetrics {
-    /// Sets the bounds of a column, cut as its mode says.
+    /// Sets the bounds of a column, truncated as its mode says.
     pub(crate) fn set_bounds(
         &mut self,
         id: i32,

@@ -1,8 +1,9 @@
-//! Data and delete files: one door a format, in both directions ("Appendix A: Format-specific Requirements").
+//! Data and delete files: one module per format, for reading and writing ("Appendix A: Format-specific
+//! Requirements").
 //!
-//! [`open`] reads: a [`DataFileReader`] says which columns a file has and returns the batches of a [`Request`]. [`FileLayout`] writes:
-//! each of its files is a [`FileWriter`]. Formats know leaves of columns, row numbers, byte ranges and filters, and nothing of a
-//! table's deletes, tasks or partitions.
+//! [`open`] reads: a [`DataFileReader`] knows the columns of a file and returns the batches of a [`Request`].
+//! [`FileLayout`] writes: each of its files is a [`FileWriter`]. Formats know about leaves of columns, row numbers,
+//! byte ranges and filters, but not about a table's deletes, tasks or partitions.
 
 pub mod avro;
 pub mod layout;
@@ -38,88 +39,88 @@ use metrics::FileMetrics;
 use modes::Modes;
 pub use open::open;
 
-/// Rows of a batch, at the most, unless a reader is asked for others.
+/// Default maximum rows per batch.
 pub const BATCH_ROWS: usize = 64 << 10;
 
-/// A file that is open for reading.
+/// A file opened for reading.
 pub trait DataFileReader: Send {
-    /// Settles by which ids columns are read: `with_ids` makes them from the ids that the file stores as
-    /// `PARQUET:field_id`, or from none. `schema` has the types that values must fit. Returns the columns as batches will
-    /// have them, and behind them that of row positions, [`position_field`].
+    /// Decides the ids that columns are read by: `with_ids` assigns them, given the ids stored in the file as
+    /// `PARQUET:field_id`, if any. `schema` has the types that values must fit. Returns the columns as batches will
+    /// have them, followed by the column of row positions, [`position_field`].
     fn bind(&mut self, with_ids: &dyn Fn(&Fields) -> Fields, schema: &Arc<Schema>) -> Fields;
 
-    /// What the file says of its rows without reading them: counts, and bounds where `modes` ask for them, by the ids that
-    /// [`DataFileReader::bind`] settled. Of an Avro file that is the number of rows.
+    /// Metrics of the file without reading rows: counts, and bounds if `modes` ask for them, by the ids that
+    /// [`DataFileReader::bind`] has chosen. For Avro only the number of rows.
     fn metrics(&self, modes: &Modes) -> Result<FileMetrics>;
 
-    /// Rows of the file, where its footer tells. An Avro file has none: [`DataFileReader::count_rows`] looks at its blocks.
+    /// The number of rows, if the footer has it. Avro has no footer: [`DataFileReader::count_rows`] reads its blocks.
     fn rows(&self) -> Option<u64>;
 
-    /// Rows of the file.
+    /// The number of rows of the file.
     fn count_rows(&self) -> Result<u64> {
         self.rows().ok_or_else(|| Error::Internal("a file whose reader does not count its rows".to_owned()))
     }
 
-    /// What the statistics of the file say of the nulls of each leaf; nothing of those that are not there.
+    /// The nulls of each leaf according to the file's statistics; `None` if unknown.
     fn nulls(&self) -> Vec<Option<Nulls>> {
         Vec::new()
     }
 
-    /// The batches of a request, in the order of the file; what is large may come in parts, for several threads.
+    /// The batches of a request in file order; a large file may be split into parts for several threads.
     fn batches(self: Box<Self>, request: Request) -> Result<Opened>;
 }
 
-/// What the statistics of a file say of the nulls of a column.
+/// What the statistics of a file say about the nulls of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nulls {
-    /// No row is null, and none of what is around it.
+    /// No value and no parent is null.
     None,
     /// All rows are null.
     All,
 }
 
-/// What to read of a file.
+/// What to read from a file.
 #[derive(Clone)]
 pub struct Request {
-    /// Leaves of the columns that [`DataFileReader::bind`] returned, counted depth first, ascending.
+    /// Ascending leaves of the columns from [`DataFileReader::bind`], numbered depth first.
     pub leaves: Vec<usize>,
-    /// First byte and length: row groups and stripes that lie elsewhere belong to other parts of the file.
+    /// Offset and length: row groups and stripes outside belong to other parts of the file.
     pub range: (u64, u64),
-    /// Rows wanted, by number in the file: ascending, without overlaps. All without it.
+    /// Selected rows by number in the file: ascending, disjoint. `None` selects all.
     pub rows: Option<Vec<Range<u64>>>,
     /// Row groups and stripes without a row for this filter may be skipped.
     pub prune: BoundExpr,
-    /// Columns that rows have other values of than the file: `prune` must not be held against its statistics.
+    /// Columns whose values do not come from the file: `prune` must not test them against its statistics.
     pub constants: HashSet<i32>,
-    /// Rows to keep, decided before other columns are decoded where that is possible.
+    /// Rows to keep, evaluated before other columns are decoded if possible.
     pub filter: Option<Filter>,
-    /// Rows of a batch, at the most.
+    /// Maximum rows per batch.
     pub batch_rows: usize,
-    /// Threads that may read the file.
+    /// Number of threads that may read the file.
     pub threads: usize,
-    /// Rows that the file must have, where somebody says. A format whose files have no footer counts them while they are read.
+    /// The number of rows that the file must have, if known. Formats without a footer count them while reading.
     pub expected_rows: Option<u64>,
 }
 
-/// The error of a file that has other rows than its manifest says.
+/// The error for a file whose number of rows differs from its manifest's.
 pub(crate) fn other_rows(path: &str, found: u64, expected: u64) -> Error {
     Error::corrupt_file(path, format!("it has {found} rows, but the manifest says {expected}"))
 }
 
-/// Says for every row of a batch whether it stays.
+/// Decides for each row of a batch whether to keep it.
 pub type RowTest = Arc<dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync>;
 
-/// A test of rows that sees a batch of the leaves it asks for; null counts as no.
+/// A row test and the leaves it needs; null counts as false.
 #[derive(Clone)]
 pub struct Filter {
-    /// Leaves of the batch that `test` gets, ascending.
+    /// Ascending leaves of the batch that `test` receives.
     pub leaves: Vec<usize>,
     /// The test.
     pub test: RowTest,
 }
 
 impl Filter {
-    /// The rows that pass all of some filters; a filter is not asked about a batch of which nothing is left.
+    /// Combines filters: keeps the rows that pass all of them. A filter is skipped if no row of a batch is left.
     pub fn all(mut filters: Vec<Self>) -> Option<Self> {
         if filters.len() < 2 {
             return filters.pop();
@@ -148,8 +149,8 @@ impl Filter {
         Some(Self { leaves, test: Arc::new(test) })
     }
 
-    /// The filter after all columns are decoded: what to read for some leaves, and how batches of that get the rows that pass
-    /// and no other leaves. Where most rows pass, that takes less time than to decode columns twice over.
+    /// Applies the filter after decoding all columns: returns the leaves to read for some leaves, and the change that
+    /// keeps passing rows and those leaves. If most rows pass, this is faster than decoding columns in two rounds.
     pub fn afterwards(self, leaves: &[usize]) -> (Vec<usize>, BatchChange) {
         let all: BTreeSet<usize> = leaves.iter().chain(&self.leaves).copied().collect();
         let (read, wanted): (Vec<usize>, Vec<usize>) = (all.into_iter().collect(), leaves.to_vec());
@@ -166,7 +167,7 @@ impl Filter {
 }
 
 impl Request {
-    /// All rows of some leaves, read by one thread.
+    /// A request for all rows of some leaves, read by one thread.
     pub fn all(leaves: Vec<usize>) -> Self {
         Self {
             leaves,
@@ -182,29 +183,29 @@ impl Request {
     }
 }
 
-/// The column of row positions, as the columns of a file are given: with its field id.
+/// The column of row positions, in the form of a file's columns: with its field id.
 pub fn position_field() -> FieldRef {
     let mut field = ArrowField::new(POS.name, DataType::Int64, false);
     field.metadata_mut().insert(FIELD_ID_KEY, POS.id.to_string());
     Arc::new(field)
 }
 
-/// Whether a field has a place in data files: columns of type `unknown` hold nothing but nulls.
+/// Whether a field is stored in data files; columns of type `unknown` contain only nulls and are not.
 pub(crate) fn is_stored(field: &Field) -> bool {
     !matches!(field.ty, Type::Primitive(PrimitiveType::Unknown))
 }
 
-/// A file in the making. After an error it can only be given up.
+/// A file being written. After an error it can only be aborted.
 pub trait FileWriter: Debug + Send {
-    /// Appends batches; `side_by_side` encodes their columns on the pool, where the format lets columns be encoded apart.
+    /// Appends batches; with `side_by_side`, encodes columns in parallel on the pool, if the format allows it.
     fn write(&mut self, batches: &[RecordBatch], side_by_side: bool) -> Result<()>;
-    /// Ends the open row group or stripe, so that its memory is free again.
+    /// Ends the open row group or stripe to free its memory.
     fn close_group(&mut self) -> Result<()>;
-    /// Memory that the open row group or stripe holds.
+    /// Memory of the open row group or stripe.
     fn memory(&self) -> usize;
-    /// Bytes that the file would have if it were closed now.
+    /// Size of the file if it were closed now.
     fn size(&self) -> u64;
-    /// Closes the file, which appears under its name.
+    /// Closes the file and makes it visible under its name.
     fn finish(self: Box<Self>) -> Result<WrittenFile>;
     /// Discards what was written.
     fn abort(self: Box<Self>);
@@ -213,10 +214,10 @@ pub trait FileWriter: Debug + Send {
 /// A finished file.
 #[derive(Debug)]
 pub struct WrittenFile {
-    /// Where it lies.
+    /// Its location.
     pub path: String,
     /// Its size.
     pub bytes: u64,
-    /// What a manifest says of it.
+    /// Its metrics for the manifest.
     pub metrics: FileMetrics,
 }

@@ -1,4 +1,4 @@
-//! Metrics modes: which metrics of which column go into manifests (`write.metadata.metrics.*`).
+//! Metrics modes: which metrics of each column go into manifests (`write.metadata.metrics.*`).
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::error::Result;
 const DEFAULT: MetricsMode = DEFAULT_WRITE_METRICS_MODE.default;
 const INFERRED_COLUMNS: usize = METRICS_MAX_INFERRED_COLUMN_DEFAULTS.default as usize;
 
-/// The mode of every column of a schema.
+/// The mode of each column of a schema.
 #[derive(Debug, Clone)]
 pub struct Modes {
     by_id: HashMap<i32, MetricsMode>,
@@ -22,7 +22,7 @@ pub struct Modes {
 }
 
 impl Modes {
-    /// Modes by the properties of a table. An invalid mode is passed over, as in Java: metrics never stop a write.
+    /// Modes from the properties of a table. An invalid mode is ignored, as in Java: metrics never fail a write.
     pub fn new(properties: &StringMap, schema: &Schema, order: Option<&SortOrder>) -> Result<Self> {
         let mut by_id = HashMap::new();
         let limit = usize::try_from(METRICS_MAX_INFERRED_COLUMN_DEFAULTS.read(properties)?).unwrap_or(INFERRED_COLUMNS);
@@ -59,13 +59,14 @@ impl Modes {
     }
 }
 
-/// Source columns of a sort order whose bounds help: those sorted by a transform that keeps their order.
+/// Source columns of a sort order whose bounds are useful: those sorted by an order-preserving transform.
 fn order_preserving(order: &SortOrder) -> impl Iterator<Item = i32> {
     let fields = order.fields.iter().filter(|field| field.transform.preserves_order());
     fields.filter_map(|field| field.source_ids.first().copied())
 }
 
-/// The first columns that have metrics: those of a struct before those of the structs, lists and maps in it.
+/// The first columns, up to a limit, that have metrics: fields of a struct before those of nested structs, lists and
+/// maps.
 fn first_columns(fields: Vec<&Field>, room: &mut usize, take: &mut impl FnMut(i32)) {
     for field in &fields {
         if *room == 0 {

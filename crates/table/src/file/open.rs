@@ -1,4 +1,4 @@
-//! Which reader opens a file of which format.
+//! Chooses the reader for the format of a file.
 
 use icefield_format::manifest::{FileContent, FileFormat};
 
@@ -6,7 +6,7 @@ use super::{DataFileReader, avro, orc, parquet};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
-/// Opens a file for reading; `format` is what its manifest says, in any case.
+/// Opens a file for reading; `format` is the name in its manifest, in any case.
 pub fn open(
     storage: &Storage,
     path: &str,

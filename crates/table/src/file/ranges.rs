@@ -1,11 +1,11 @@
-//! Ranges of rows by number in a file: ascending, without overlaps.
+//! Ranges of rows by number in a file: ascending, disjoint.
 
 use std::ops::Range;
 
-/// Wanted rows that lie closer than this are decoded together: to skip few rows costs more, in every column.
+/// Selected rows with smaller gaps are decoded together, because skipping few rows costs more, in every column.
 pub(super) const CLOSE: usize = 512;
 
-/// What to decode for some wanted ranges: those that lie close in one.
+/// The ranges to decode for some selected ranges: those close to each other are joined.
 pub(super) fn decoded_for(wanted: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut decoded: Vec<Range<usize>> = Vec::new();
     for range in wanted.iter().filter(|range| range.start < range.end) {
@@ -17,19 +17,19 @@ pub(super) fn decoded_for(wanted: &[Range<usize>]) -> Vec<Range<usize>> {
     decoded
 }
 
-/// Those of some ranges that have rows of another.
+/// The ranges that overlap another one.
 pub(super) fn overlapping<'r>(rows: &'r [Range<u64>], of: &Range<u64>) -> impl Iterator<Item = &'r Range<u64>> {
     let first = rows.partition_point(|range| range.end <= of.start);
     let end = of.end;
     rows.iter().skip(first).take_while(move |range| range.start < end).filter(|range| range.start < range.end)
 }
 
-/// The rows that are in both of two lists.
+/// The intersection of two lists.
 pub(crate) fn both(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut found = Vec::new();
     let mut rest = other;
     for range in one.iter().filter(|range| range.start < range.end) {
-        // What lies before this range lies before those behind it, too.
+        // Ranges before this one are also before the following ones.
         rest = rest.get(rest.partition_point(|next| next.end <= range.start)..).unwrap_or_default();
         let overlapping = rest.get(..rest.partition_point(|next| next.start < range.end)).unwrap_or_default();
         let start = found.len();
@@ -48,7 +48,7 @@ pub(crate) fn both(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> 
     found
 }
 
-/// The rows that are in one of two lists, or in both.
+/// The union of two lists.
 pub(crate) fn either(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut all: Vec<_> = one.iter().chain(other).filter(|range| range.start < range.end).cloned().collect();
     all.sort_unstable_by_key(|range| range.start);

@@ -1,6 +1,6 @@
-//! Bounds of geometry columns of a file that is written ("Bounds for Variant, Geometry, and Geography").
+//! Bounds of geometry columns in a written file ("Bounds for Variant, Geometry, and Geography").
 //!
-//! As in the Java library there are none for geographies: their edges may lie beyond the box around their points.
+//! As in the Java library, geographies have none: their edges may extend beyond the box around their points.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -10,21 +10,21 @@ use icefield_format::value::wkb::GeoBox;
 use super::metrics::FileMetrics;
 use super::modes::Modes;
 
-/// The boxes around the shapes of a file so far.
+/// The bounding boxes of the shapes in a file so far.
 #[derive(Debug, Clone)]
 pub(super) struct Shapes(Vec<Column>);
 
 #[derive(Debug, Clone)]
 struct Column {
     id: i32,
-    /// Names from a row to the column, through structs: batches lack columns that are not stored.
+    /// Names from the row to the column, through structs, because batches lack columns that are not stored.
     path: Vec<String>,
-    /// `None` after bytes that are no shape.
+    /// `None` after bytes that are not a shape.
     found: Option<GeoBox>,
 }
 
 impl Shapes {
-    /// No shapes yet, of the columns whose mode asks for bounds.
+    /// Empty boxes for the columns whose mode asks for bounds.
     pub(super) fn new(schema: &Schema, modes: &Modes) -> Self {
         let is_bounded = |id: &i32| {
             matches!(schema.find_type(*id), Some(Type::Primitive(PrimitiveType::Geometry { .. })))
@@ -44,7 +44,7 @@ impl Shapes {
         Self(schema.ids().iter().filter(|id| is_bounded(id)).filter_map(column).collect())
     }
 
-    /// Adds the shapes of batches that are written.
+    /// Adds the shapes of written batches.
     pub(super) fn add(&mut self, batches: &[RecordBatch]) {
         for column in &mut self.0 {
             for batch in batches {

@@ -1,6 +1,6 @@
-//! The output of the store as a `Write`, which is what encoders of files want.
+//! Adapts the store's output to `Write`, which file encoders need.
 //!
-//! Encoders may turn an error into text; the sink keeps it, so that callers get it with its type ([`Sink::failure`]).
+//! Encoders may turn an error into text, so the sink keeps the original for callers ([`Sink::failure`]).
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +10,10 @@ use bytes::Bytes;
 use crate::error::{Error, Result};
 use crate::storage::Output;
 
-/// Bytes that are handed to the store at once.
+/// Bytes passed to the store at once.
 const FLUSH_BYTES: usize = 1 << 20;
 
-/// An output as a `Write`; bytes are gathered, and a failure of the store is kept with its type.
+/// A buffered output as a `Write` that keeps an error of the store.
 #[derive(Clone)]
 pub(crate) struct Sink(Arc<Mutex<SinkState>>);
 
@@ -39,12 +39,12 @@ impl Sink {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The error that made a write fail.
+    /// The error that failed a write.
     pub(crate) fn failure(&self) -> Option<Error> {
         self.state().failure.take()
     }
 
-    /// Closes the output; returns the number of bytes that went to it.
+    /// Closes the output and returns the number of bytes written.
     pub(crate) fn finish(&self) -> Result<u64> {
         let mut state = self.state();
         state.push()?;

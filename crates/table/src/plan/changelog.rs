@@ -1,7 +1,7 @@
 //! Changelogs over row-level deletes: the rows that each snapshot added and removed.
 //!
-//! A snapshot's own manifests list the data and delete files it added and removed, and all of its manifests together the
-//! files it kept. So the states before and after it are known from its manifest list alone, even if its parent has
+//! A snapshot's own manifests list the data and delete files it added and removed, and all of its manifests together
+//! the files it kept. So the states before and after it are known from its manifest list alone, even if its parent has
 //! expired. The rows read of a data file depend on the delete files that apply in each state:
 //!
 //! | data file | deletes before | deletes after | rows |
@@ -11,7 +11,8 @@
 //! | kept | B | A, some not in B | `DELETE`: rows that B keeps and the new ones delete |
 //! | kept | B | A, some of B are not in A | `INSERT`: rows that A keeps and the removed ones had deleted |
 //!
-//! Java refuses snapshots with delete files. Data manifests that a snapshot kept are read only where it changed delete files.
+//! Java refuses snapshots with delete files. Data manifests that a snapshot kept are read only if it changed delete
+//! files.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

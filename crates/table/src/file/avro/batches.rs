@@ -1,6 +1,7 @@
 //! The batches of a part of an Avro file.
 //!
-//! Where rows are tested, the columns of the test are decoded for all rows of a block and the others for those that stay alone.
+//! If rows are filtered, the filter's columns are decoded for all rows of a block, and the others only for rows that
+//! pass.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,7 +18,7 @@ use super::pieces::{Piece, Shared};
 use crate::error::{Error, Result};
 use crate::file::Request;
 
-/// Rows of a file that take no bytes in it, at the most.
+/// Maximum rows of a file that take no bytes.
 const MOST_EMPTY_ROWS: u64 = 1 << 31;
 
 /// The batches of a piece of a file.
@@ -27,14 +28,14 @@ pub(super) struct Batches {
     markers: Range<u64>,
     wanted: Decoder,
     tested: Option<Decoder>,
-    /// Passes over a row.
+    /// Skips a row.
     row: Skip,
     decompressor: Decompressor,
     open: Option<OpenBlock>,
-    /// Place among the ranges of wanted rows: those before it are done.
+    /// Index of the current range of selected rows; earlier ones are done.
     next_range: usize,
     empty_rows: u64,
-    /// Rows of the blocks of this piece so far, and whether all of them are counted.
+    /// Rows of this piece's blocks so far, and whether all of them are counted.
     rows_passed: u64,
     is_counted: bool,
     ended: bool,
@@ -43,13 +44,13 @@ pub(super) struct Batches {
 /// A block whose rows are being read.
 struct OpenBlock {
     block: Block,
-    /// Its rows, if anything of them is read.
+    /// Its rows, if any of their data is read.
     bytes: Bytes,
-    /// Byte of `bytes` at which the next row begins.
+    /// Offset of the next row in `bytes`.
     place: usize,
-    /// Number in the file of the next row.
+    /// Number of the next row in the file.
     next: u64,
-    /// Rows that passed the test and are still to be read: number and place.
+    /// Rows that passed the filter and are still to be read: number and offset.
     passed: VecDeque<(u64, usize)>,
 }
 
@@ -86,12 +87,12 @@ impl Batches {
         self.wanted.finish(&self.shared.file.path).map(Some)
     }
 
-    /// Whether anything of the rows is decoded.
+    /// Whether any data of the rows is decoded.
     fn reads_rows(&self) -> bool {
         !self.wanted.is_empty() || self.tested.as_ref().is_some_and(|tested| !tested.is_empty())
     }
 
-    /// Opens the next block of this part that has wanted rows.
+    /// Opens the next block of this part with selected rows.
     fn open_next(&mut self) -> Result<bool> {
         while let Some((marker, block)) = self.blocks.next()? {
             let rows = block.first_row..block.first_row.saturating_add(block.rows);
@@ -130,7 +131,7 @@ impl Batches {
         Ok(bytes)
     }
 
-    /// The next wanted rows among some.
+    /// The next selected rows within a range.
     fn selected(&mut self, rows: Range<u64>) -> Option<Range<u64>> {
         let Some(ranges) = &self.shared.request.rows else { return (!rows.is_empty()).then_some(rows) };
         while let Some(range) = ranges.get(self.next_range) {
@@ -146,7 +147,7 @@ impl Batches {
         None
     }
 
-    /// Reads on in a block; `None` where all of it was read.
+    /// Continues a block; `None` at its end.
     fn advance(&mut self, mut open: OpenBlock) -> Result<Option<OpenBlock>> {
         self.read_passed(&mut open)?;
         let end = open.block.first_row.saturating_add(open.block.rows);
@@ -172,7 +173,7 @@ impl Batches {
         Ok(None)
     }
 
-    /// Passes over the rows before one.
+    /// Skips the rows before one.
     fn skip_rows(&self, open: &mut OpenBlock, until: u64) -> Result<()> {
         if !self.reads_rows() {
             open.next = until;
@@ -190,7 +191,7 @@ impl Batches {
         Ok(())
     }
 
-    /// Reads the next rows of a block, as many as there is room for.
+    /// Reads the next rows of a block, up to the size of the batch.
     fn read_rows(&mut self, open: &mut OpenBlock, rows: Range<u64>) -> Result<()> {
         if self.wanted.is_empty() {
             open.next = rows.end;
@@ -208,7 +209,7 @@ impl Batches {
         Ok(())
     }
 
-    /// Tests the next rows of a block, as many as there is room for.
+    /// Filters the next rows of a block, up to the size of the batch.
     fn test_rows(&mut self, open: &mut OpenBlock, rows: Range<u64>) -> Result<()> {
         let Some((tested, filter)) = self.tested.as_mut().zip(self.shared.request.filter.as_ref()) else {
             return Ok(());

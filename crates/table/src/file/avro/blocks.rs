@@ -1,7 +1,7 @@
-//! The blocks of an Avro file, found without decompressing them.
+//! Finds the blocks of an Avro file without decompressing them.
 //!
-//! A block belongs to the byte range in which the sync marker before it begins, as in the Java library: over any cut of a file each
-//! block is in one part.
+//! A block belongs to the byte range in which the sync marker before it begins, as in the Java library, so however a
+//! file is cut, each block is in exactly one part.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use icefield_format::avro::cursor::{Cursor, Fault};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
-/// Bytes fetched at once, at the least.
+/// Minimum bytes fetched at once.
 const CHUNK: u64 = 1 << 20;
 
-/// Bytes of the two numbers before a block, at the most.
+/// Maximum bytes of the two numbers before a block.
 const HEAD_BYTES: u64 = 20;
 
 const SYNC: u64 = SYNC_BYTES as u64;
 
-/// A file of the storage, of which some bytes are held.
+/// A file in the storage with some buffered bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Window {
     storage: Storage,
@@ -32,12 +32,12 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// A file of which nothing is held.
+    /// A file with nothing buffered.
     pub(super) fn new(storage: &Storage, path: Arc<str>, size: u64) -> Self {
         Self { storage: storage.clone(), path, size, start: 0, held: Bytes::new() }
     }
 
-    /// The bytes of a range, or as many as the file has.
+    /// The bytes of a range, or those up to the end of the file.
     pub(super) fn bytes(&mut self, range: Range<u64>) -> Result<Bytes> {
         let end = range.end.min(self.size);
         let start = range.start.min(end);
@@ -54,20 +54,20 @@ impl Window {
 /// A block, still compressed.
 #[derive(Debug, Clone)]
 pub(super) struct Block {
-    /// Number of its first row in the file, where rows are counted.
+    /// Number of its first row in the file, if rows are counted.
     pub first_row: u64,
-    /// Its rows; nothing may be allocated from this number.
+    /// Its number of rows, which is not trusted for allocations.
     pub rows: u64,
-    /// Bytes of the file that hold them.
+    /// The byte range of its data.
     pub data: Range<u64>,
 }
 
-/// Where to begin with the blocks of a file.
+/// Where the blocks of a part start.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Start {
-    /// At the first sync marker from this byte on; rows are not counted.
+    /// After the first sync marker from this byte on; rows are not counted.
     Marker(u64),
-    /// At a block that begins at this byte with a row of this number.
+    /// At a block at this offset, whose first row has this number.
     Block(u64, u64),
 }
 
@@ -76,11 +76,11 @@ pub(super) enum Start {
 pub(super) struct Blocks {
     window: Window,
     sync: [u8; SYNC_BYTES],
-    /// Byte at which the next block begins; `None` until its marker was found.
+    /// Offset of the next block; `None` until its marker is found.
     at: Option<u64>,
     search: u64,
     row: u64,
-    /// Markers that begin at this byte or behind it belong to another part.
+    /// Markers from this offset on belong to another part.
     end: u64,
 }
 
@@ -99,7 +99,7 @@ impl Blocks {
         self.window.bytes(block.data.clone())
     }
 
-    /// The next block, and the byte at which the marker before it begins.
+    /// The next block, and the offset of the marker before it.
     pub(super) fn next(&mut self) -> Result<Option<(u64, Block)>> {
         let at = match self.at {
             Some(at) => at,
@@ -128,7 +128,7 @@ impl Blocks {
         Ok(Some((at.saturating_sub(SYNC), Block { first_row, rows, data })))
     }
 
-    /// Rows and data of the block that begins at a byte.
+    /// Row count and data range of the block at an offset.
     fn head(&mut self, at: u64) -> Result<(u64, Range<u64>)> {
         let bytes = self.window.bytes(at..at.saturating_add(HEAD_BYTES))?;
         let mut cursor = Cursor::new(&bytes);
@@ -144,7 +144,7 @@ impl Blocks {
         Ok((rows, start..end))
     }
 
-    /// The first marker from where the search begins, if it belongs to this part.
+    /// The first marker from the start of the search, if it belongs to this part.
     fn find_marker(&mut self) -> Result<Option<u64>> {
         let mut from = self.search;
         while from < self.end && from < self.window.size {
@@ -154,7 +154,7 @@ impl Blocks {
                 let marker = from + found as u64;
                 return Ok((marker < self.end).then_some(marker));
             }
-            // The last bytes may be the first ones of a marker.
+            // The last bytes may be the start of a marker.
             from += (bytes.len() as u64).saturating_sub(SYNC - 1).max(1);
         }
         Ok(None)

@@ -19,10 +19,10 @@ use icefield_format::avro::{Schema, Skip};
 
 use super::schema::{Presence, map_pair, value};
 
-/// What an item of a list is charged besides its bytes, so that items without any are counted too.
+/// Charge per list item in addition to its bytes, so that empty items also count.
 const ITEM_CHARGE: u64 = 16;
 
-/// Memory that the values of one batch may still take beyond the bytes that they are read from.
+/// Memory that the values of one batch may still take beyond the bytes they are read from.
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: u64,
@@ -30,12 +30,12 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// So many bytes.
+    /// An allowance of `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
         Self { left: bytes, spent: 0 }
     }
 
-    /// What was taken.
+    /// The amount used.
     pub(crate) fn spent(&self) -> u64 {
         self.spent
     }
@@ -47,10 +47,10 @@ impl Budget {
     }
 }
 
-/// What is done with the fields of a record, in their order.
+/// How to read the fields of a record, in order.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Fields that are not wanted.
+    /// Fields to skip.
     Skip(Skip),
     /// The next column.
     Read(ColumnBuilder),
@@ -72,10 +72,10 @@ enum Values {
     Long(Vec<i64>),
     Float(Vec<f32>),
     Double(Vec<f64>),
-    /// Of bytes, or of so many bytes.
+    /// Variable-length, or with a fixed number of bytes.
     Decimal(Option<u64>, Vec<i128>),
     Fixed(usize, Vec<u8>),
-    /// Uuids that are written as text.
+    /// Uuids written as text.
     UuidText(Vec<u8>),
     Bytes(Texts),
     Enum(Arc<[String]>, Texts),
@@ -90,7 +90,7 @@ struct Texts {
     bytes: Vec<u8>,
 }
 
-/// What is known of the items of a list before they are read.
+/// What is known about list items before they are read.
 #[derive(Debug, Clone, Copy)]
 struct Item {
     min_bytes: u64,
@@ -125,13 +125,13 @@ impl Item {
     }
 }
 
-/// Bytes that a row of some columns takes whatever its values are.
+/// Fixed bytes per row of some columns.
 pub(crate) fn steps_width(steps: &[Step]) -> u64 {
     let width = |step: &Step| if let Step::Read(column) = step { column.width() } else { 0 };
     steps.iter().map(width).fold(0, u64::saturating_add)
 }
 
-/// Reads the fields of a record; at a fault also the place of the column in which it was met.
+/// Reads the fields of a record; a fault also has the index of its column.
 pub(crate) fn read_steps(
     steps: &mut [Step],
     cursor: &mut Cursor<'_>,
@@ -156,7 +156,7 @@ pub(crate) fn columns(steps: &mut [Step]) -> impl Iterator<Item = &mut ColumnBui
 }
 
 impl ColumnBuilder {
-    /// The column that a value of `schema` becomes under the Arrow type of `field`, with what `inner` makes of the fields inside.
+    /// The column for `schema` with the Arrow type of `field`; `inner` compiles the fields inside.
     pub(crate) fn new(
         schema: &Schema,
         ty: &DataType,
@@ -205,7 +205,7 @@ impl ColumnBuilder {
         self.values.read(cursor, budget)
     }
 
-    /// A null, or what stands for nothing in a column without nulls, beneath one.
+    /// Appends a null, or a placeholder in a non-null column below a null parent.
     fn push_null(&mut self) {
         if matches!(self.presence, Presence::Optional { .. }) {
             self.nulls.append_null();
@@ -231,7 +231,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// The array of the values, which are gone from here.
+    /// Takes the values as an array.
     pub(crate) fn finish(&mut self, field: &Field) -> Result<ArrayRef, ArrowError> {
         let nulls = self.nulls.finish();
         self.values.finish(field.data_type(), nulls)
@@ -423,7 +423,7 @@ fn push_count(offsets: &mut Vec<i32>, count: u64) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Reads the blocks of an array or map, and returns the number of its items.
+/// Reads the blocks of an array or map and returns the number of items.
 fn items(
     cursor: &mut Cursor<'_>,
     budget: &mut Budget,

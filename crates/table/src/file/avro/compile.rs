@@ -1,7 +1,7 @@
-//! What is done with the fields of a record to fill the columns of some leaves.
+//! Compiles how to read the fields of a record into the columns of some leaves.
 //!
-//! The fuzz target `avro_rows` runs this file and those that it stands on by themselves, so that nothing else of this crate but the
-//! counting of leaves is used here.
+//! The fuzz target `avro_rows` compiles this file and its dependencies alone, so it uses nothing else of this crate
+//! except the numbering of leaves.
 
 use arrow_schema::{DataType, FieldRef, Fields};
 use icefield_format::avro::{RecordSchema, Schema, Skip};
@@ -10,15 +10,15 @@ use super::super::leaves::count;
 use super::column::{ColumnBuilder, Step};
 use super::schema::map_pair;
 
-/// The steps that read some leaves of the columns of a file, ascending; the error names a column that has a type without a place
-/// in Arrow or Iceberg.
+/// The steps that read some ascending leaves of a file's columns; the error names a column whose type has no
+/// equivalent in Arrow or Iceberg.
 pub(crate) fn steps(record: &RecordSchema, columns: &Fields, leaves: &[usize]) -> Result<Vec<Step>, String> {
     let mut compiler = Compiler { leaves, next: 0, unreadable: None };
     let steps = compiler.steps(record.fields.iter().map(|field| &field.schema).zip(columns));
     compiler.unreadable.map_or(Ok(steps), Err)
 }
 
-/// Follows the writer's schema and the columns side by side, counting leaves.
+/// Walks the writer's schema and the columns in parallel, numbering leaves.
 struct Compiler<'a> {
     leaves: &'a [usize],
     next: usize,
@@ -57,7 +57,7 @@ impl Compiler<'_> {
         column
     }
 
-    /// What is read of the fields directly inside.
+    /// How to read the fields directly inside.
     fn inside(&mut self, schema: &Schema, ty: &DataType) -> Vec<Step> {
         const KEY: Schema = Schema::String(None);
         match (schema, ty) {

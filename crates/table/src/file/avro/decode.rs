@@ -1,4 +1,4 @@
-//! Rows of a block become a batch: a decoder compiled from the writer's schema and the wanted leaves.
+//! Decodes the rows of a block to a batch, with a decoder compiled from the writer's schema and the selected leaves.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::error::{Error, Result};
 use crate::file::leaves::{count, projected};
 use crate::file::position_field;
 
-/// Bytes of the rows of a batch, at the most but for its last row.
+/// Maximum bytes of the rows in a batch, except for its last row.
 const BATCH_BYTES: u64 = 32 << 20;
 
 /// Why a row cannot be decoded.
 pub(super) struct RowFault {
     /// What is wrong.
     pub fault: Fault,
-    /// The column that it was met in.
+    /// The column of the fault.
     pub column: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// For the leaves of the columns of a file, of which the last is that of row positions.
+    /// For some leaves of a file's columns; the last leaf is the row position.
     pub(super) fn new(
         record: &RecordSchema,
         columns: &Fields,
@@ -78,22 +78,22 @@ impl Decoder {
         })
     }
 
-    /// Whether the columns need nothing of the rows but their number.
+    /// Whether the columns need only the number of rows.
     pub(super) fn is_empty(&self) -> bool {
         !self.steps.iter().any(|step| matches!(step, Step::Read(_)))
     }
 
-    /// Rows of the batch so far.
+    /// Rows in the batch so far.
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Rows that the batch still has room for.
+    /// Rows that still fit into the batch.
     pub(super) fn room(&self) -> usize {
         if self.bytes.saturating_add(self.budget.spent()) >= BATCH_BYTES { 0 } else { self.most_rows - self.rows }
     }
 
-    /// Reads a row of a number in the file.
+    /// Reads a row with a number in the file.
     pub(super) fn read(&mut self, cursor: &mut Cursor<'_>, number: u64) -> Result<(), RowFault> {
         let before = cursor.rest().len();
         read_steps(&mut self.steps, cursor, &mut self.budget).map_err(|(fault, place)| {
@@ -105,7 +105,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds rows of which nothing is read.
+    /// Adds rows without reading any data.
     pub(super) fn add(&mut self, numbers: Range<u64>) {
         self.rows += usize::try_from(numbers.end - numbers.start).unwrap_or(usize::MAX);
         if let Some(positions) = &mut self.positions {
@@ -113,7 +113,7 @@ impl Decoder {
         }
     }
 
-    /// The batch of the rows so far.
+    /// Takes the batch of the rows so far.
     pub(super) fn finish(&mut self, path: &str) -> Result<RecordBatch> {
         let wrong = |field: &Field, error| Error::corrupt_file(path, format!("column {}: {error}", field.name()));
         let finish = |(field, column): (&FieldRef, &mut ColumnBuilder)| {

@@ -1,7 +1,8 @@
 //! Avro data files ("Appendix A: Avro").
 //!
-//! The container, the writer's schema and the codecs are those of manifests (`icefield_format::avro`). A decoder is compiled from the
-//! writer's schema and the wanted leaves (`decode`); it fills the columns of a batch row by row, without an object a row.
+//! The container, schemas and codecs are shared with manifests (`icefield_format::avro`). A decoder is compiled from
+//! the writer's schema and the selected leaves (`decode`); it fills the columns of a batch row by row, without an
+//! object per row.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 

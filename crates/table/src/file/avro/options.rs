@@ -1,4 +1,4 @@
-//! How Avro files are written: the `write.avro.*` properties of a table.
+//! Write options of Avro files: a table's `write.avro.*` properties.
 
 use icefield_format::avro::codec::Compressor;
 use icefield_format::avro::{Codec, Compression};
@@ -7,7 +7,7 @@ use icefield_format::metadata::properties::{AVRO_COMPRESSION, AVRO_COMPRESSION_L
 
 use crate::error::{Error, Result};
 
-/// How Avro files are written.
+/// Write options of Avro files.
 #[derive(Debug, Clone)]
 pub struct AvroOptions {
     pub(super) compression: Compression,
@@ -20,7 +20,7 @@ impl AvroOptions {
         let level = AVRO_COMPRESSION_LEVEL.read(properties)?;
         let level = level.map(|level| i32::try_from(level).unwrap_or(i32::MAX));
         let compression = Compression { codec: Codec::from_property(codec)?, level };
-        // A level that the codec does not have is refused before a file is begun.
+        // Refuse an invalid level before a file is started.
         Compressor::new(compression)
             .map_err(|error| Error::invalid(format!("{}: {error}", AVRO_COMPRESSION_LEVEL.name)))?;
         Ok(Self { compression })

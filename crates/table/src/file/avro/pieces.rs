@@ -1,4 +1,4 @@
-//! The pieces of an Avro file that threads read, each from a block on, and what these threads have in common.
+//! Pieces of an Avro file for several threads, each starting at a block, and their shared state.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::decode::Decoder;
 use crate::error::{Error, Result};
 use crate::file::{Request, other_rows};
 
-/// Bytes of a piece of a file, at the least, where several threads read it.
+/// Minimum bytes of a piece when several threads read a file.
 pub(super) const PIECE_BYTES: u64 = 4 << 20;
 
-/// What the header of a file says.
+/// The header of a file.
 pub(super) struct Header {
     pub(super) window: Window,
     pub(super) path: Arc<str>,
@@ -26,7 +26,7 @@ pub(super) struct Header {
     pub(super) record: Arc<RecordSchema>,
     pub(super) codec: Codec,
     pub(super) sync: [u8; SYNC_BYTES],
-    /// Byte at which the first block begins.
+    /// Offset of the first block.
     pub(super) first_block: u64,
     pub(super) limits: Limits,
 }
@@ -35,11 +35,11 @@ pub(super) struct Header {
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
     start: Start,
-    /// The markers of its blocks begin in this range.
+    /// The range in which the markers of its blocks begin.
     pub(super) markers: Range<u64>,
 }
 
-/// Equal pieces of a range, each of which finds its first block by itself.
+/// Equal pieces of a range; each finds its first block itself.
 pub(super) fn pieces_by_bytes(range: &Range<u64>) -> Vec<Piece> {
     let length = range.end - range.start;
     let pieces = length / PIECE_BYTES;
@@ -48,16 +48,16 @@ pub(super) fn pieces_by_bytes(range: &Range<u64>) -> Vec<Piece> {
     (0..pieces).map(piece).collect()
 }
 
-/// What all threads that read a file have in common.
+/// Shared by all threads that read a file.
 pub(super) struct Shared {
     pub(super) file: Header,
     pub(super) columns: Fields,
     pub(super) request: Request,
-    /// The rows of the blocks that were passed, where all blocks of the file are.
+    /// Counts the rows of all blocks, if all blocks of the file are read.
     pub(super) counted: Option<Counted>,
 }
 
-/// Rows of all blocks of a file, counted by the threads that read its pieces, and the number that they must come to.
+/// Rows of all blocks of a file, counted by the threads that read its pieces, and the expected number.
 pub(super) struct Counted {
     expected: u64,
     found: AtomicU64,
@@ -65,17 +65,17 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// None is counted yet.
+    /// Nothing counted yet.
     pub(super) fn new(expected: u64) -> Self {
         Self { expected, found: AtomicU64::new(0), pieces: AtomicUsize::new(0) }
     }
 
-    /// Announces so many pieces.
+    /// Registers pieces.
     pub(super) fn expect(&self, pieces: usize) {
         self.pieces.store(pieces, Ordering::Release);
     }
 
-    /// A piece has ended, in whose blocks there were so many rows; the last one says what is wrong with the sum.
+    /// Ends a piece whose blocks had this many rows; the last piece returns an error if the sum is wrong.
     pub(super) fn end(&self, rows: u64, path: &str) -> Result<()> {
         let before = self.found.fetch_add(rows, Ordering::AcqRel);
         let is_last = self.pieces.fetch_sub(1, Ordering::AcqRel) == 1;
@@ -87,9 +87,9 @@ impl Counted {
 }
 
 impl Shared {
-    /// One piece; where rows are counted it begins with the first block of the file, whatever the range is.
+    /// A single piece; if rows are counted it begins with the file's first block, whatever the range.
     pub(super) fn whole(&self, counts: bool, range: &Range<u64>) -> Piece {
-        // A range that begins within the header has the marker at its end.
+        // If a range begins inside the header, the marker is at the header's end.
         let start = match counts || range.start + SYNC_BYTES as u64 <= self.file.first_block {
             true => Start::Block(self.file.first_block, 0),
             false => Start::Marker(range.start),
@@ -101,7 +101,7 @@ impl Shared {
         Blocks::new(self.file.window.clone(), self.file.sync, piece.start, piece.markers.end)
     }
 
-    /// Pieces whose first rows are known, since all blocks before them were counted.
+    /// Pieces with known row numbers, from counting all earlier blocks.
     pub(super) fn pieces_by_blocks(&self, range: &Range<u64>) -> Result<Vec<Piece>> {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut blocks = self.blocks(&self.whole(true, range));
@@ -118,7 +118,7 @@ impl Shared {
         Ok(pieces)
     }
 
-    /// Reads some leaves of the rows.
+    /// A decoder for some leaves.
     pub(super) fn decoder(&self, leaves: &[usize]) -> Result<Decoder> {
         let path = &*self.file.path;
         let Header { record, limits, .. } = &self.file;

@@ -1,4 +1,4 @@
-//! Reading Avro data files: the header, and the batches of a request.
+//! Reads Avro data files: the header, and the batches of a request.
 
 use std::sync::Arc;
 
@@ -19,16 +19,16 @@ use crate::limits::limits;
 use crate::storage::Storage;
 use crate::stream::{OpenParts, Opened};
 
-/// Bytes in which the header of a file is looked for first.
+/// Bytes fetched first to find the header.
 const HEADER_BYTES: u64 = 64 << 10;
 
-/// Bytes of a header, at the most.
+/// Maximum bytes of a header.
 const MOST_HEADER_BYTES: u64 = 64 << 20;
 
-/// An Avro file whose header was read.
+/// An Avro file with its header.
 pub struct AvroFile {
     file: Header,
-    /// The columns with the ids that they are read by.
+    /// The columns with the ids they are read by.
     columns: Fields,
 }
 
@@ -44,7 +44,7 @@ impl AvroFile {
             let bytes = window.bytes(0..length)?;
             let container = match Container::open(&bytes) {
                 Ok(container) => container,
-                // It may be longer than what was fetched.
+                // The header may be longer than what was fetched.
                 Err(_) if bytes.starts_with(b"Obj\x01") && length < size.min(MOST_HEADER_BYTES) => {
                     length = length.saturating_mul(4).min(size);
                     continue;
@@ -63,7 +63,7 @@ impl AvroFile {
         }
     }
 
-    /// The file's columns; those with a field id carry it as `PARQUET:field_id`.
+    /// The file's columns; columns with a field id carry it as `PARQUET:field_id`.
     pub fn fields(&self) -> &Fields {
         &self.columns
     }

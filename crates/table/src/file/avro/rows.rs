@@ -1,4 +1,4 @@
-//! Rows of Arrow batches as Avro writes them.
+//! Encodes rows of Arrow batches as Avro.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -26,14 +26,14 @@ pub(super) struct EncodedField {
 }
 
 enum Values {
-    /// Nothing is written.
+    /// Not stored.
     Unknown,
     Boolean(BooleanArray),
     Int(arrow_buffer::ScalarBuffer<i32>),
     Long(arrow_buffer::ScalarBuffer<i64>),
     Float(arrow_buffer::ScalarBuffer<f32>),
     Double(arrow_buffer::ScalarBuffer<f64>),
-    /// In so many bytes.
+    /// With a fixed number of bytes.
     Decimal(arrow_buffer::ScalarBuffer<i128>, usize),
     Fixed(FixedSizeBinaryArray),
     Text(StringArray),
@@ -45,7 +45,7 @@ enum Values {
     Map(Vec<i64>, Box<EncodedField>, Box<EncodedField>),
 }
 
-/// The columns of the fields of a struct, whose arrays are those of the stored ones.
+/// The columns for the fields of a struct; the arrays are those of the stored fields.
 pub(super) fn columns(fields: &[Field], arrays: &[ArrayRef]) -> Result<Vec<EncodedField>> {
     let mut arrays = arrays.iter();
     let column = |field: &Field| {
@@ -84,7 +84,7 @@ impl EncodedField {
     }
 }
 
-/// A null in a field that is required: there is no way to write it.
+/// A null in a required field, which Avro cannot store.
 pub(super) struct Missing;
 
 impl Values {
@@ -204,7 +204,7 @@ fn inner(field: &Field, values: &ArrayRef) -> Result<EncodedField> {
     }
 }
 
-/// The items of a list: one block of them, and its end.
+/// Writes the items of a list: one block, and the end marker.
 fn items(
     offsets: &[i64],
     row: usize,

@@ -1,4 +1,4 @@
-//! The Arrow columns of an Avro file, with the field ids that it stores ("Appendix A: Avro").
+//! The Arrow columns of an Avro file, with its stored field ids ("Appendix A: Avro").
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use icefield_format::avro::{ArraySchema, Logical, RecordField, RecordSchema, Sch
 use icefield_format::types::arrow::{FIELD_ID_KEY, field_id};
 use icefield_format::types::{PrimitiveType, Schema as TableSchema, Type};
 
-/// Digits of a decimal, at the most.
+/// Maximum digits of a decimal.
 const MOST_DIGITS: u8 = 38;
 
-/// How a value says whether it is null.
+/// How a value can be null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// It never is.
+    /// Never.
     Required,
     /// A union of one type: its branch is written, and is 0.
     Single,
-    /// A union of null and one type; the number of the null branch.
+    /// A union of null and one type, with the index of the null branch.
     Optional {
         /// 0 or 1.
         null: i64,
     },
 }
 
-/// A schema without its union with null; `None` where the union has more types, which Iceberg's files have not.
+/// A schema without its union with null; `None` if the union has more types, which Iceberg does not use.
 pub(crate) fn value(schema: &Schema) -> Option<(Presence, &Schema)> {
     let Schema::Union(branches) = schema else { return Some((Presence::Required, schema)) };
     match &branches[..] {
@@ -35,7 +35,7 @@ pub(crate) fn value(schema: &Schema) -> Option<(Presence, &Schema)> {
     }
 }
 
-/// Key and value of an array that stands for a map.
+/// Key and value of an array that represents a map.
 pub(crate) fn map_pair(array: &ArraySchema) -> Option<&RecordSchema> {
     match &array.items {
         Schema::Record(record) if array.is_map && record.fields.len() == 2 => Some(record),
@@ -85,7 +85,7 @@ fn data_type(schema: &Schema) -> DataType {
         Schema::String(_) | Schema::Enum(_) => DataType::Utf8,
         Schema::Fixed(16, Some(Logical::Uuid)) => DataType::FixedSizeBinary(16),
         Schema::Fixed(size, logical) => {
-            // The parser of schemas lets no larger ones pass.
+            // The schema parser refuses larger sizes.
             decimal(*logical).unwrap_or(DataType::FixedSizeBinary(i32::try_from(*size).unwrap_or(i32::MAX)))
         }
         Schema::Array(array) => match map_pair(array) {
@@ -114,8 +114,8 @@ fn decimal(logical: Option<Logical>) -> Option<DataType> {
     }
 }
 
-/// The columns, whose ids are those that they are read by, with the types that only the table knows: whether a timestamp of which
-/// the writer does not say so is in UTC, and which texts are uuids.
+/// The columns with the ids they are read by, and with types that only the table knows: whether a timestamp without
+/// `adjust-to-utc` is in UTC, and which strings are uuids.
 pub(crate) fn settled(record: &RecordSchema, columns: &Fields, table: &TableSchema) -> Fields {
     record.fields.iter().zip(columns).map(|(own, field)| settle(&own.schema, field, table)).collect()
 }

@@ -1,4 +1,4 @@
-//! Writing Avro data files, as the Java library writes them.
+//! Writes Avro data files, as the Java library does.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::file::{FileWriter, WrittenFile};
 use crate::interrupt;
 use crate::storage::Storage;
 
-/// What all Avro files of one writer have in common.
+/// Shared by all Avro files of one writer.
 #[derive(Debug)]
 pub struct AvroLayout {
     table: Arc<Schema>,
@@ -29,7 +29,7 @@ pub struct AvroLayout {
 }
 
 impl AvroLayout {
-    /// The layout of files of a table schema.
+    /// The layout of files with a table schema.
     pub fn new(schema: &Arc<Schema>, options: &AvroOptions) -> Result<Self> {
         Ok(Self {
             avro: record_schema("table", schema.as_struct())?.to_string(),
@@ -40,7 +40,7 @@ impl AvroLayout {
     }
 }
 
-/// An Avro file in the making.
+/// An Avro file being written.
 #[derive(Debug)]
 pub struct AvroWriter {
     path: String,
@@ -60,7 +60,7 @@ impl AvroWriter {
         Ok(Self { path, layout, container, sink, rows: 0 })
     }
 
-    /// Hands what is finished to the store.
+    /// Passes finished bytes to the store.
     fn push(&mut self) -> Result<()> {
         let bytes = self.container.take();
         self.sink.write_all(&bytes).map_err(|error| {
@@ -113,7 +113,7 @@ impl FileWriter for AvroWriter {
     fn finish(mut self: Box<Self>) -> Result<WrittenFile> {
         self.close_group()?;
         let bytes = self.sink.finish()?;
-        // The Java library collects no other metrics of Avro files.
+        // Like the Java library, collect no other metrics of Avro files.
         let metrics = FileMetrics { record_count: self.rows, ..FileMetrics::default() };
         Ok(WrittenFile { path: self.path, bytes, metrics })
     }

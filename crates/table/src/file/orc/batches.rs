@@ -1,6 +1,7 @@
-//! The batches of an ORC file, in the order of the file: read when they are asked for, or ahead by several threads.
+//! The batches of an ORC file in file order: read on demand, or ahead by several threads.
 //!
-//! Where a file has columns enough, its threads share them ([`ByColumns`]); else they share its stripes, or row groups.
+//! If a file has enough columns, threads divide them ([`ByColumns`]); otherwise they divide its stripes or row
+//! groups.
 
 use std::sync::Arc;
 
@@ -13,10 +14,10 @@ use crate::interrupt;
 use crate::orc_pool::ProcessPool;
 use crate::stream::{BatchStream, OpenTask, TaskBatches};
 
-/// Rows of a piece, at the most where the file has row groups: as many as `threads` threads may hold decoded.
+/// Maximum rows of a piece, if the file has row groups: as many as `threads` threads may hold decoded.
 const PIECE_ROWS: u64 = 1 << 18;
 
-/// What is made of an error of the file.
+/// Converts an error of the file.
 pub type OfError = Arc<dyn Fn(icefield_orc::Error) -> Error + Send + Sync>;
 
 /// The batches of a file.
@@ -25,9 +26,9 @@ pub struct FileBatches<S: Source + Send + Sync + 'static> {
     batches: Division<S>,
 }
 
-/// How the threads divide the work among them.
+/// How threads divide the work.
 enum Division<S: Source + Send + Sync + 'static> {
-    /// One thread does it all.
+    /// One thread reads everything.
     Serial(Batches<Arc<Reader<S>>>),
     /// By the columns of each batch.
     Columns(ByColumns<S>),
@@ -93,7 +94,7 @@ impl<S: Source + Send + Sync + 'static> Iterator for FileBatches<S> {
     }
 }
 
-/// A piece is decoded whole before its first batch is asked for.
+/// Decodes each piece whole before its first batch is returned.
 fn by_pieces<S: Source + Send + Sync + 'static>(
     reader: &Arc<Reader<S>>,
     of_error: &OfError,

@@ -1,4 +1,4 @@
-//! What statistics of ORC do not say of floats: bounds of those that are numbers, and how many are not.
+//! Float metrics that ORC statistics lack: bounds without NaN, and NaN counts.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ use crate::arrow::cells::StoredColumn;
 use crate::error::Result;
 use crate::file::modes::Modes;
 
-/// The columns of `float` and `double` outside lists and maps whose metrics are wanted.
+/// The `float` and `double` columns outside lists and maps whose metrics are needed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Floats {
     columns: BTreeMap<i32, (StoredColumn, Found)>,
 }
 
-/// What is known of a column so far.
+/// The metrics of a column so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Found {
-    /// Values that are no numbers.
+    /// Number of NaNs.
     pub nans: u64,
     bounds: Option<(f64, f64)>,
 }
 
 impl Floats {
-    /// Those of a schema, with nothing found yet.
+    /// For the columns of a schema, with nothing found yet.
     pub(super) fn new(schema: &Schema, modes: &Modes) -> Result<Self> {
         let mut columns = BTreeMap::new();
         for id in schema.ids().iter().copied() {
@@ -40,7 +40,7 @@ impl Floats {
         Ok(Self { columns })
     }
 
-    /// Takes the values of a stored batch.
+    /// Adds the values of a stored batch.
     pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         self.columns.values_mut().try_for_each(|(column, found)| {
             found.add(&column.of(batch)?);
@@ -48,14 +48,14 @@ impl Floats {
         })
     }
 
-    /// What was found of a column.
+    /// The metrics of a column.
     pub(super) fn of(&self, id: i32) -> Option<&Found> {
         self.columns.get(&id).map(|(_, found)| found)
     }
 }
 
 impl Found {
-    /// The least and the greatest number; -0.0 is less than 0.0.
+    /// The smallest and the largest number; -0.0 is less than 0.0.
     pub(super) fn bounds(&self) -> Option<(f64, f64)> {
         self.bounds
     }
@@ -82,7 +82,7 @@ impl Found {
 
     fn run<T: Into<f64> + Copy>(&mut self, values: &[T]) {
         let (mut nans, mut least, mut most) = (0, f64::INFINITY, f64::NEG_INFINITY);
-        // One bit for each zero: comparisons do not tell them apart.
+        // One flag for each zero, because comparisons do not distinguish them.
         let (mut negative_zero, mut zero) = (false, false);
         for value in values {
             let value: f64 = (*value).into();

@@ -1,7 +1,7 @@
-//! Metrics of an ORC file from its statistics, as the Java library takes them from there.
+//! Metrics of an ORC file from its statistics, as the Java library computes them.
 //!
-//! Statistics of floats do not serve: a NaN among the values spoils them, and none are counted. Those come from the
-//! batches ([`Floats`]), as in Java.
+//! Float statistics are unusable: a NaN among the values spoils them, and NaNs are not counted. Float metrics come
+//! from the batches ([`Floats`]), as in Java.
 
 use std::collections::HashMap;
 
@@ -37,8 +37,8 @@ pub(super) fn of_file(file: &WrittenFile, floats: &Floats, schema: &Schema, mode
     Ok(metrics)
 }
 
-/// The metrics of a file that any writer may have made; `fields` are its columns with the ids that they are read by, `own`
-/// whether the file stores these ids itself, as files of Iceberg's writers do.
+/// The metrics of a file from any writer; `fields` are its columns with the ids they are read by, `own` whether the
+/// file stores these ids itself, as Iceberg writers do.
 pub(super) fn of_foreign(
     file: &FileMetadata,
     fields: &Fields,
@@ -59,7 +59,7 @@ pub(super) fn of_foreign(
     Ok(metrics)
 }
 
-/// Field ids by column, as the attributes of the types have them.
+/// Field ids by column, from the attributes of the types.
 fn stored_ids(node: &TypeDescription, out: &mut HashMap<u32, i32>) {
     for child in &node.children {
         out.extend(child.attribute(ID).and_then(|id| Some((child.column, id.parse().ok()?))));
@@ -67,7 +67,7 @@ fn stored_ids(node: &TypeDescription, out: &mut HashMap<u32, i32>) {
     }
 }
 
-/// Field ids by column, outside of lists and maps.
+/// Field ids by column, outside lists and maps.
 fn bound_ids(fields: &Fields, node: &TypeDescription, out: &mut HashMap<u32, i32>) {
     for (field, child) in fields.iter().zip(&node.children) {
         out.extend(field_id(field).map(|id| (child.column, id)));
@@ -88,7 +88,7 @@ struct Source<'a> {
     /// By column.
     statistics: &'a [ColumnStatistics],
     ids: HashMap<u32, i32>,
-    /// None where the rows were not seen.
+    /// `None` if the rows were not seen.
     floats: Option<&'a Floats>,
     /// Whether an Iceberg writer made the file.
     own: bool,
@@ -117,7 +117,8 @@ impl Source<'_> {
         }
         metrics.column_sizes.insert(id, signed(statistics.bytes_on_disk.unwrap_or(0)));
         let values = statistics.number_of_values.unwrap_or(0);
-        // Below a null struct there is neither a value nor a null: where the column has nulls of its own, all rows count.
+        // Below a null struct a column has neither a value nor a null: if the column has nulls, subtract from all
+        // rows.
         let nulls = if statistics.has_null == Some(true) { self.rows.saturating_sub(values) } else { 0 };
         metrics.value_counts.insert(id, signed(values + nulls));
         metrics.null_value_counts.insert(id, signed(nulls));
@@ -138,7 +139,7 @@ impl Source<'_> {
     }
 }
 
-/// Whether other writers mean the same by these bounds: before 1582 some count days by another calendar.
+/// Whether these bounds mean the same for all writers: before 1582 some use another calendar.
 fn is_of_any_writer((lower, _): &(Value, Value), ty: &PrimitiveType) -> bool {
     use PrimitiveType as P;
     let first = match ty {
@@ -154,7 +155,7 @@ fn is_of_any_writer((lower, _): &(Value, Value), ty: &PrimitiveType) -> bool {
     }
 }
 
-/// The least and the greatest value; none of bytes, for which ORC keeps none.
+/// The smallest and the largest value; `None` for binaries, for which ORC keeps none.
 fn bounds(statistics: &ColumnStatistics, ty: &PrimitiveType) -> Option<(Value, Value)> {
     let values = statistics.number_of_values.filter(|values| *values > 0)?;
     match ty {
@@ -192,7 +193,7 @@ fn bounds(statistics: &ColumnStatistics, ty: &PrimitiveType) -> Option<(Value, V
             Some((value(own.minimum.as_deref()?)?, value(own.maximum.as_deref()?)?))
         }
         PrimitiveType::String => {
-            // Where long values are cut, the cut ones are bounds too.
+            // Truncated bounds of long values are still bounds.
             let own = statistics.string_statistics.as_ref()?;
             let text = |bytes: &[u8]| Some(Value::String(std::str::from_utf8(bytes).ok()?.to_owned()));
             let lower = own.minimum.as_deref().or(own.lower_bound.as_deref())?;
@@ -203,7 +204,7 @@ fn bounds(statistics: &ColumnStatistics, ty: &PrimitiveType) -> Option<(Value, V
     }
 }
 
-/// Milliseconds with the six digits below them, which are stored plus one where they are not those that stand for none.
+/// Milliseconds with the six digits below, which are stored plus one unless missing.
 fn nanoseconds(own: &TimestampStatistics) -> Option<(i128, i128)> {
     let digits = |stored: Option<i32>, absent: i32| i128::from(stored.map_or(absent, |digits| digits - 1));
     let at = |millis: i64, digits: i128| i128::from(millis) * 1_000_000 + digits;

@@ -1,4 +1,4 @@
-//! How ORC files are written: the `write.orc.*` properties of a table.
+//! Write options of ORC files: a table's `write.orc.*` properties.
 
 use icefield_format::metadata::StringMap;
 use icefield_format::metadata::properties::{
@@ -10,7 +10,7 @@ use icefield_orc::proto::{CalendarKind, CompressionKind};
 
 use crate::error::{Error, Result};
 
-/// How ORC files are written. (`write.orc.vectorized.batch-size` means nothing here: batches are Arrow's.)
+/// Write options of ORC files. (`write.orc.vectorized.batch-size` has no effect: batches are Arrow's.)
 #[derive(Debug, Clone)]
 pub struct OrcOptions {
     /// For the encoder.
@@ -29,9 +29,9 @@ impl OrcOptions {
             block_size: Some(ORC_BLOCK_SIZE_BYTES.read_size(properties)? as u64),
             bloom_filter_columns: columns.filter(|column| !column.is_empty()).map(str::to_owned).collect(),
             bloom_filter_fpp: ORC_BLOOM_FILTER_FPP.read(properties)?,
-            // Java's reader of tables takes days as they are only where the file says so: see `WriterOptions::calendar`.
+            // Java's table reader leaves days unchanged only with this value: see `WriterOptions::calendar`.
             calendar: CalendarKind::JulianGregorian,
-            // They are looked at where batches are brought to the table's schema (`write::conform`).
+            // Strings are checked when batches are conformed to the table's schema (`write::conform`).
             trusted_texts: true,
             ..WriterOptions::default()
         };
@@ -51,7 +51,7 @@ fn codec(properties: &StringMap) -> Result<CompressionKind> {
     })
 }
 
-/// The codec's level for a strategy, where the codec has levels.
+/// The codec's level for a strategy, if the codec has levels.
 fn level(codec: CompressionKind, strategy: &str) -> Option<i32> {
     let fast = strategy == ORC_COMPRESSION_STRATEGY.default;
     match codec {

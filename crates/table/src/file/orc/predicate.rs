@@ -1,7 +1,8 @@
-//! A table's filter as a predicate that the ORC reader skips stripes and row groups by.
+//! Converts a table's filter to a predicate with which the ORC reader skips stripes and row groups.
 //!
-//! What is dropped must not match, what stays may: a test without a like in ORC, on a column that the file lacks or
-//! holds as another type, becomes "true". Iceberg's negative tests match null and NaN, ORC's do not.
+//! Skipped rows must not match; rows that are read may or may not. So a test without an ORC equivalent, or on a
+//! column that the file lacks or stores as another type, becomes "true". Iceberg's negative tests match null and NaN,
+//! ORC's do not.
 
 use std::collections::HashMap;
 
@@ -13,22 +14,22 @@ use icefield_format::value::Value;
 use icefield_orc::Test as OrcTest;
 use icefield_orc::{Kind, Literal, Predicate, TypeDescription};
 
-/// The first day that both calendars call the same.
+/// The first day with the same date in both calendars.
 pub(super) const FIRST_GREGORIAN_DAY: i64 = -141_427;
 const SECONDS_OF_DAY: i64 = 86_400;
-/// Nanoseconds below a microsecond, at the most.
+/// Maximum nanoseconds below a microsecond.
 const BELOW_MICROSECOND: u32 = 999;
 
-/// A column of the file, outside of lists and maps, that tests may be put to.
+/// A column of the file, outside lists and maps, that can be tested.
 #[derive(Debug, Clone)]
 pub struct TestedColumn {
     id: u32,
     kind: Kind,
-    /// Whether the file says the field id itself: then an Iceberg writer made it, of the type's own values.
+    /// Whether the file stores the field id; then an Iceberg writer made it, with the type's own values.
     own: bool,
 }
 
-/// The columns of a file by field id: `fields` are the file's, with the ids that they are read by.
+/// The columns of a file by field id: `fields` are the file's, with the ids they are read by.
 pub fn columns(fields: &Fields, root: &TypeDescription, own: bool) -> HashMap<i32, TestedColumn> {
     fn visit(fields: &Fields, node: &TypeDescription, own: bool, out: &mut HashMap<i32, TestedColumn>) {
         for (field, child) in fields.iter().zip(&node.children) {
@@ -49,7 +50,7 @@ pub fn columns(fields: &Fields, root: &TypeDescription, own: bool) -> HashMap<i3
     out
 }
 
-/// The predicate of a filter; `None` where nothing could be skipped by it.
+/// The predicate of a filter; `None` if it could not skip anything.
 pub fn predicate(filter: &BoundExpr, columns: &HashMap<i32, TestedColumn>) -> Option<Predicate> {
     convert(&filter.rewrite_not(), columns)
 }
@@ -95,10 +96,10 @@ fn leaf(predicate: &BoundPredicate, columns: &HashMap<i32, TestedColumn>) -> Opt
             let range = column.range(term.reference.primitive()?, value)?;
             match comparison {
                 Comparison::Eq => is(range.equals()),
-                // -0.0 and 0.0 are two values of Iceberg's, and one number in statistics.
+                // -0.0 and 0.0 are two values in Iceberg, and one number in statistics.
                 Comparison::NotEq if range.is_zero() => return None,
                 Comparison::NotEq => or_null(not(is(range.equals()))),
-                // -0.0 is less than 0.0 in Iceberg's order, and the same number in statistics.
+                // -0.0 is less than 0.0 in Iceberg's order, and equal in statistics.
                 Comparison::Lt if range.is_zero() => is(OrcTest::LessThanEquals(range.high)),
                 Comparison::Gt if range.is_zero() => not(is(OrcTest::LessThan(range.low))),
                 Comparison::Lt => is(OrcTest::LessThan(range.low)),
@@ -115,7 +116,7 @@ fn leaf(predicate: &BoundPredicate, columns: &HashMap<i32, TestedColumn>) -> Opt
                 false => Predicate::Or(ranges.into_iter().map(|range| is(range.equals())).collect()),
             }
         }
-        // A group is dropped only if every row is one of them: seldom, and then nearly always one value alone.
+        // A group is skipped only if every row has one of the values; in practice only if all rows have the same one.
         Test::NotIn(values) => match values
             .values()
             .iter()
@@ -129,7 +130,7 @@ fn leaf(predicate: &BoundPredicate, columns: &HashMap<i32, TestedColumn>) -> Opt
     })
 }
 
-/// The least bytes above all that begin with a prefix.
+/// The smallest bytes above all that start with a prefix.
 fn after(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
@@ -141,7 +142,7 @@ fn after(prefix: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-/// The values of the file that read as one of the table: several, where the file's are finer.
+/// The stored values that read as one table value: several, if the file is more precise.
 struct Range {
     low: Literal,
     high: Literal,
@@ -173,7 +174,7 @@ impl TestedColumn {
         matches!(self.kind, Kind::Timestamp | Kind::TimestampInstant)
     }
 
-    /// A value of the table as the file may hold it; `None` where the types do not compare.
+    /// A table value as the file may store it; `None` if the types are not comparable.
     fn range(&self, ty: &PrimitiveType, value: &Value) -> Option<Range> {
         use PrimitiveType as P;
         let whole = matches!(self.kind, Kind::Byte | Kind::Short | Kind::Int | Kind::Long);
@@ -200,19 +201,19 @@ impl TestedColumn {
             (P::Date, Value::Int(day)) if self.kind == Kind::Date => {
                 return self.is_of_one_calendar(i64::from(*day)).then(|| Range::one(Literal::Date(i64::from(*day))));
             }
-            // Whether a moment has a zone or not, its numbers are those of the wall clock in UTC.
+            // With or without a zone, the numbers of a timestamp are the wall clock in UTC.
             (P::Timestamp | P::Timestamptz, Value::Long(value)) if self.is_moment() => return self.micros(*value),
             (P::TimestampNs | P::TimestamptzNs, Value::Long(value)) if self.is_moment() => return self.nanos(*value),
             _ => return None,
         }))
     }
 
-    /// Statistics of older days may be of the Julian calendar where Iceberg did not write them.
+    /// Statistics of older days may use the Julian calendar, unless Iceberg wrote them.
     fn is_of_one_calendar(&self, day: i64) -> bool {
         self.own || day >= FIRST_GREGORIAN_DAY
     }
 
-    /// A foreign file may hold nanoseconds, which are cut on reading.
+    /// Files of other writers may store nanoseconds, which are truncated on reading.
     fn micros(&self, value: i64) -> Option<Range> {
         let seconds = value.div_euclid(1_000_000);
         let nanos = u32::try_from(value.rem_euclid(1_000_000)).ok()? * 1000;
@@ -238,7 +239,7 @@ mod tests {
 
     use super::*;
 
-    /// Tests of columns that the file has under their ids become ORC's; what has no like there is left out.
+    /// Tests of columns that the file has by id are converted to ORC; others are left out.
     #[test]
     fn tests_by_field_id() {
         use PrimitiveType as P;

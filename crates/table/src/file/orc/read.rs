@@ -1,4 +1,5 @@
-//! ORC data files ("Appendix A: ORC"): stripes of a byte range, columns by the ids in their `iceberg.id` attributes.
+//! Reads ORC data files ("Appendix A: ORC"): stripes of a byte range, columns by the ids in their `iceberg.id`
+//! attributes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,26 +24,26 @@ use crate::limits::orc_limits;
 use crate::storage::Storage;
 use crate::stream::{Opened, TaskBatches};
 
-/// Files of fewer rows are read by one thread: other files are read beside them.
+/// Files with fewer rows are read by one thread, because other files are read concurrently.
 const FEW_ROWS: u64 = 1 << 16;
 
-/// Attribute of a column's field id.
+/// Attribute with a column's field id.
 const ID: &str = "iceberg.id";
 
-/// An ORC file whose tail was read.
+/// An ORC file with its tail.
 pub struct OrcFile {
     reader: Arc<Reader<OrcSource>>,
     path: Arc<str>,
     arrow: ArrowOptions,
-    /// The columns with the ids that they are read by.
+    /// The columns with the ids they are read by.
     bound: Fields,
-    /// Whether these are the ids that the file stores.
+    /// Whether these are the ids stored in the file.
     own_ids: bool,
     /// The types that values must fit.
     schema: Option<Arc<Schema>>,
 }
 
-/// The filter as the ORC crate calls it.
+/// Adapts the filter to the ORC crate.
 struct LeafTest {
     columns: Vec<u32>,
     test: RowTest,
@@ -70,20 +71,20 @@ impl OrcFile {
         let path: Arc<str> = path.into();
         let source = OrcSource::Stored { storage: storage.clone(), path: path.clone(), length: size };
         let reader = Reader::open_with(source, orc_limits()?, None).map_err(|error| Error::of_orc(&path, error))?;
-        // A value that the table's type cannot hold is corrupt: it must not read as null.
+        // A value outside the table type's range is corrupt; it must not become null.
         let arrow = ArrowOptions { out_of_range: OutOfRange::Error, ..ArrowOptions::default() };
         Ok(Self { reader: Arc::new(reader), path, arrow, bound: Fields::empty(), own_ids: false, schema: None })
     }
 
-    /// The file's columns; those with a field id carry it as `PARQUET:field_id`.
+    /// The file's columns; columns with a field id carry it as `PARQUET:field_id`.
     pub fn fields(&self) -> Fields {
         let schema = self.reader.metadata().schema.to_arrow(&self.arrow);
         schema.fields().iter().map(with_field_ids).collect()
     }
 
-    /// Reads those timestamps in nanoseconds that the table has so; `fields` carry the ids that columns are read by.
+    /// Reads timestamps as nanoseconds if the table has nanoseconds; `fields` carry the ids that columns are read by.
     ///
-    /// ORC has one type for both units, and an Iceberg file may hold columns of each.
+    /// ORC has one type for both units, and an Iceberg file may have columns of each.
     fn take_units(&mut self, fields: &Fields, schema: &Schema) {
         let mut units = BTreeMap::new();
         for (field, node) in fields.iter().zip(&self.reader.metadata().schema.children) {
@@ -92,21 +93,21 @@ impl OrcFile {
         self.arrow.column_units = units;
     }
 
-    /// What of the file may have rows for a filter.
+    /// The predicate of the filter for stripes and row groups.
     fn predicate(&self, request: &Request) -> Option<Predicate> {
         let mut known = predicate::columns(&self.bound, &self.reader.metadata().schema, self.own_ids);
         known.retain(|id, _| !request.constants.contains(id));
         predicate::predicate(&request.prune, &known)
     }
 
-    /// Whether a filter can go before other columns: it asks for whole columns.
+    /// Whether a filter can run before other columns are decoded: it needs whole columns.
     fn is_early(&self, filter: &Filter, leaves: &[u32]) -> bool {
         let tops = &self.reader.metadata().schema.children;
         let is_top = |leaf: &usize| leaves.get(*leaf).is_some_and(|id| tops.iter().any(|top| top.column == *id));
         !filter.leaves.is_empty() && filter.leaves.iter().all(is_top)
     }
 
-    /// The batches of a request, whose filter asks for whole columns if it has one.
+    /// The batches of a request whose filter, if any, needs whole columns.
     fn read(self, request: Request, columns: &[u32]) -> Result<TaskBatches> {
         let ids = |leaves: &[usize]| leaves.iter().filter_map(|leaf| columns.get(*leaf).copied()).collect::<Vec<_>>();
         let predicate = self.predicate(&request);
@@ -161,14 +162,14 @@ impl DataFileReader for OrcFile {
         collect_leaves(&self.reader.metadata().schema, &mut columns);
         let late = request.filter.take_if(|filter| !self.is_early(filter, &columns));
         let Some(late) = late else { return self.read(request, &columns).map(Opened::Batches) };
-        // Tests inside of structs, of positions, and of nothing that the file has, see rows that are read.
+        // Tests on nested fields, on positions, or without columns of the file run on decoded rows.
         let (read, cut) = late.afterwards(&request.leaves);
         request.leaves = read;
         Ok(Opened::Batches(self.read(request, &columns)?).map(cut))
     }
 }
 
-/// Column ids of the leaves in the order in which `columns::leaves` counts them: a union counts as one, and so does a struct without
+/// Column ids of the leaves in the order of `columns::leaves`: a union counts as one, and so does a struct without
 /// fields.
 fn collect_leaves(node: &TypeDescription, out: &mut Vec<u32>) {
     let is_root = node.column == 0;
@@ -193,7 +194,7 @@ fn with_field_ids(field: &FieldRef) -> FieldRef {
     Arc::new(named)
 }
 
-/// Marks the timestamps whose field in the table has nanoseconds.
+/// Marks the timestamps that have nanoseconds in the table.
 fn nanosecond_columns(field: &FieldRef, node: &TypeDescription, schema: &Schema, out: &mut BTreeMap<u32, TimeUnit>) {
     match field.data_type() {
         DataType::Timestamp(..) => {

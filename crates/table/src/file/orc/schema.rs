@@ -1,6 +1,6 @@
-//! The ORC schema of a data file ("Appendix A: ORC"): types, and the attributes that say which Iceberg type they stand for.
+//! The ORC schema of a data file ("Appendix A: ORC"): types, and attributes with the Iceberg type.
 //!
-//! The attributes travel in the metadata of Arrow fields, which the encoder writes as they are.
+//! The attributes are carried in the metadata of Arrow fields, which the encoder writes unchanged.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use icefield_orc::TYPE_KEY;
 use crate::error::{Error, Result};
 use crate::file::is_stored;
 
-/// Attribute of a column's field id.
+/// Attribute with a column's field id.
 pub(super) const ID: &str = "iceberg.id";
 
 /// The stored columns of a table with the attributes of their types.
@@ -59,7 +59,7 @@ fn misfit(field: &Field, arrow: &ArrowField, path: &str) -> Error {
     Error::Internal(format!("column {path} of type {} comes as {}", field.ty, arrow.data_type()))
 }
 
-/// What the ORC type alone does not say.
+/// What the ORC type alone does not express.
 fn attributes(ty: &Type, path: &str) -> Result<HashMap<String, String>> {
     let attribute = |name: &str, value: &str| HashMap::from([(name.to_owned(), value.to_owned())]);
     let binary = |value: &str| attribute("iceberg.binary-type", value);
@@ -123,7 +123,7 @@ mod tests {
         Field::optional(1, "c", ty)
     }
 
-    /// The ORC type of a column that the data lack: as it is stored, with its attributes.
+    /// The ORC type of a column missing from the data: as it is stored, with its attributes.
     fn written(field: &Field) -> TypeDescription {
         let fields = vec![field.clone(), Field::optional(99, "other", PrimitiveType::Int)];
         let schema = Schema::new(0, fields).unwrap();

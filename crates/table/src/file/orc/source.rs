@@ -1,4 +1,4 @@
-//! Where the bytes of an ORC file are.
+//! The source of an ORC file's bytes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use icefield_orc::Source;
 use crate::error::Result;
 use crate::storage::Storage;
 
-/// The bytes of a file: in memory, or in a storage that ranges of them are read from.
+/// The bytes of a file: in memory, or ranges read from a storage.
 #[derive(Debug, Clone)]
 pub enum OrcSource {
     /// All of them.
     Memory(Bytes),
-    /// A file of a storage.
+    /// A file in a storage.
     Stored {
         /// The storage.
         storage: Storage,
@@ -26,12 +26,12 @@ pub enum OrcSource {
 }
 
 impl OrcSource {
-    /// A file of a storage, which says how long it is.
+    /// A file in a storage, with the length that the storage reports.
     pub fn of_path(storage: &Storage, path: &str) -> Result<Self> {
         Ok(Self::Stored { storage: storage.clone(), path: path.into(), length: storage.size(path)? })
     }
 
-    /// The location of a file of a storage.
+    /// The location of a file in a storage.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::Memory(_) => None,

@@ -19,7 +19,7 @@ use crate::file::{FileWriter, WrittenFile};
 use crate::orc_pool::ProcessPool;
 use crate::storage::Storage;
 
-/// What all ORC files of one writer have in common.
+/// Shared by all ORC files of one writer.
 #[derive(Debug)]
 pub struct OrcLayout {
     table: Arc<Schema>,
@@ -31,7 +31,7 @@ pub struct OrcLayout {
 }
 
 impl OrcLayout {
-    /// The layout of files of a table schema whose batches come as `arrow`.
+    /// The layout of files with a table schema whose batches arrive as `arrow`.
     pub fn new(schema: &Arc<Schema>, arrow: &ArrowSchema, options: &OrcOptions, modes: Modes) -> Result<Self> {
         let arrow = schema::with_attributes(schema, arrow)?;
         let types = TypeDescription::from_arrow(&arrow).map_err(|error| Error::unsupported(error.to_string()))?;
@@ -48,7 +48,7 @@ impl OrcLayout {
     }
 }
 
-/// An ORC file in the making.
+/// An ORC file being written.
 #[derive(Debug)]
 pub struct OrcWriter {
     path: String,
@@ -108,7 +108,7 @@ impl FileWriter for OrcWriter {
     }
 }
 
-/// The error of a write: the store's own where it failed, else the encoder's.
+/// The error of a write: the store's own error if it failed, otherwise the encoder's.
 fn failed(path: &str, sink: &Sink, error: icefield_orc::Error) -> Error {
     sink.failure().unwrap_or_else(|| Error::column("(data)", format!("cannot be written to {path}: {error}")))
 }

@@ -22,14 +22,14 @@ pub struct EqualityDeleteWriter {
 }
 
 impl EqualityDeleteWriter {
-    /// A writer for batches of `data`, from which it writes the columns `equality_ids`; other columns are ignored. Each file
-    /// belongs to the partition of its values. A spec with other source columns is refused, because the partition of the
-    /// deleted rows would be unknown. Deletes of an unpartitioned spec apply to all partitions.
+    /// A writer for batches of `data`, from which it writes the columns `equality_ids`; other columns are ignored.
+    /// Each file belongs to the partition of its values. A spec with other source columns is refused, because the
+    /// partition of the deleted rows would be unknown. Deletes of an unpartitioned spec apply to all partitions.
     ///
     /// # Errors
     ///
-    /// A column that is not in the schema, whose type has no equality, or that is inside a list or map, and columns missing
-    /// from the data.
+    /// A column that is not in the schema, whose type has no equality, or that is inside a list or map, and columns
+    /// missing from the data.
     pub fn new(mut config: WriterConfig, equality_ids: &[i32], data: &ArrowSchema) -> Result<Self> {
         check_columns(&config.schema, equality_ids)?;
         let ids: HashSet<i32> = equality_ids.iter().copied().collect();
