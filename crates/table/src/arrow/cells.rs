@@ -1,4 +1,4 @@
-//! Columns of stored batches: found by field id, and single values taken out.
+//! Columns of stored batches, found by field id, and single values of arrays.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -14,7 +14,7 @@ use icefield_format::value::Value;
 
 use crate::error::{Error, Result};
 
-/// A column, or a field in structs, of stored batches.
+/// A column of stored batches, or a field inside structs.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredColumn {
     names: Vec<String>,
@@ -27,7 +27,7 @@ impl std::fmt::Display for StoredColumn {
 }
 
 impl StoredColumn {
-    /// The column of a field id. Fields in lists and maps are none.
+    /// The column with a field id; fields in lists and maps are not found.
     pub(crate) fn find(schema: &Schema, id: i32) -> Result<Self> {
         let name = schema.column_name(id).unwrap_or("?");
         let path =
@@ -42,12 +42,12 @@ impl StoredColumn {
         Ok(Self { names })
     }
 
-    /// The column of this path.
+    /// The column with this path.
     pub(crate) fn named(names: Vec<String>) -> Self {
         Self { names }
     }
 
-    /// Its values; null where a struct around it is.
+    /// Its values; null where a parent struct is null.
     pub(crate) fn of(&self, batch: &RecordBatch) -> Result<ArrayRef> {
         let missing = || Error::Internal(format!("no column {} in a stored batch", self.names.join(".")));
         let (first, rest) = self.names.split_first().ok_or_else(missing)?;
@@ -65,7 +65,7 @@ impl StoredColumn {
     }
 }
 
-/// A value of an array that holds a primitive type.
+/// A value of an array with a primitive type.
 pub(crate) fn value_at(array: &ArrayRef, ty: &PrimitiveType, row: usize) -> Result<Option<Value>> {
     if row >= array.len() || array.is_null(row) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Arrays of the same values in the exact type that a schema asks for.
+//! Converts arrays to the exact type that a schema requires, with the same values.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 
 use crate::error::{Error, Result};
 
-/// The same values in a type that differs in metadata, in the names of elements and pairs, in the fields of structs that
-/// are left out, or in a layout that a cast knows.
+/// Converts between types that differ in metadata, in the names of list elements and map entries, in omitted struct
+/// fields, or in layout.
 pub fn conform(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
     if array.data_type() == wanted {
         return Ok(array.clone());

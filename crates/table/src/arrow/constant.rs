@@ -16,7 +16,7 @@ use icefield_format::value::Value;
 
 use crate::error::{Error, Result};
 
-/// Values of an Iceberg type as an array of the Arrow type that the reader returns for it.
+/// Values of an Iceberg type as an array of the Arrow type in which a reader returns them.
 pub fn array(values: &[Option<&Value>], ty: &Type, wanted: &DataType) -> Result<ArrayRef> {
     Ok(match wanted {
         DataType::Null => arrow_array::new_null_array(wanted, values.len()),

@@ -1,4 +1,4 @@
-//! Batches without some of their rows.
+//! Filters the rows of a batch.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -17,8 +17,8 @@ use arrow_buffer::{BooleanBufferBuilder, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, TimeUnit};
 use arrow_select::filter::{FilterBuilder, FilterPredicate};
 
-/// The rows of a batch for which `kept` is true: null counts as no. A column of the batch is let go of as soon as its rows are
-/// copied, so that no thread of a stream holds two batches.
+/// The rows for which `kept` is true; null counts as false. Each column is dropped as soon as its rows are copied, so
+/// that no thread of a stream holds two batches.
 pub(crate) fn rows_kept(batch: RecordBatch, kept: &BooleanArray) -> Result<RecordBatch, ArrowError> {
     if kept.len() != batch.num_rows() {
         let message = format!("{} answers for {} rows", kept.len(), batch.num_rows());
@@ -40,10 +40,10 @@ pub(crate) fn rows_kept(batch: RecordBatch, kept: &BooleanArray) -> Result<Recor
     RecordBatch::try_new_with_options(schema, columns, &RecordBatchOptions::new().with_row_count(Some(rows)))
 }
 
-/// The rows of a batch that are in some ranges: ascending, without overlaps, within the batch.
+/// The rows in some ranges: ascending, disjoint, within the batch.
 ///
-/// Columns of the common types without nulls, which most are, are copied range by range; to make a mask of the ranges for them,
-/// and ranges of the mask again, takes as long as to copy two of them.
+/// Columns of common types without nulls, the majority, are copied range by range. Building a mask from the ranges,
+/// and ranges from the mask again, takes as long as copying two such columns.
 pub(crate) fn rows_in(batch: RecordBatch, ranges: &[Range<usize>]) -> Result<RecordBatch, ArrowError> {
     let (schema, columns, all) = batch.into_parts();
     let rows = ranges.iter().fold(0, |sum: usize, range| sum + range.len());
@@ -69,7 +69,7 @@ fn mask_of(ranges: &[Range<usize>], all: usize) -> FilterPredicate {
     FilterBuilder::new(&BooleanArray::new(mask.build(), None)).optimize().build()
 }
 
-/// Some rows of a column of a common type without nulls; None for another one.
+/// Some rows of a column of a common type without nulls; `None` for other columns.
 fn column_in(column: &ArrayRef, ranges: &[Range<usize>], rows: usize) -> Option<ArrayRef> {
     if column.null_count() > 0 {
         return None;

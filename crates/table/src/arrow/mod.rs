@@ -1,4 +1,4 @@
-//! Arrow arrays that several rooms need: constants, values of cells, recasts; checks of arrays that others made.
+//! Arrow helpers shared by several modules: constants, cell values, casts, and checks of imported arrays.
 
 pub mod cells;
 pub mod conform;

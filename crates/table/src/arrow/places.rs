@@ -1,8 +1,9 @@
-//! Whether the values of an array lie where it says: offsets that ascend within the data, views of bytes that there are.
+//! Checks that the values of an array are within its data: offsets ascend and end inside the data, and views refer to
+//! existing bytes.
 //!
-//! Arrays that other libraries hand over are checked here before anything follows their offsets. The checks pass over what
-//! they read once, without a branch for each value, so that they cost little beside what is done with the values; what is
-//! wrong, and where, is for whoever refuses the array.
+//! Arrays imported from other libraries are checked before anything follows their offsets. The checks read the
+//! offsets once, without a branch per value, so they cost little compared with using the values. They only return a
+//! verdict; the caller that refuses the array reports what is wrong and where.
 
 use std::ops::BitOr;
 
@@ -15,10 +16,10 @@ use arrow_buffer::Buffer;
 use arrow_data::{ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::DataType;
 
-/// Values that are looked at together; the check ends with the first block that has a fault.
+/// Values checked together; the check ends with the first faulty block.
 const BLOCK: usize = 1 << 10;
 
-/// Whether the texts or bytes of a plain array lie in its data; arrays of other types have none.
+/// Whether the strings or binaries of a plain array are within its data; true for other types.
 pub fn are_sound(array: &dyn Array) -> bool {
     match array.data_type() {
         DataType::Utf8 => bytes::<Utf8Type>(array),
@@ -41,7 +42,7 @@ fn views<T: ByteViewType>(array: &dyn Array) -> bool {
     views_fit(array.views(), array.data_buffers())
 }
 
-/// Whether offsets ascend, from no less than 0 to no more than `end`.
+/// Whether offsets ascend from at least 0 to at most `end`.
 pub fn offsets_ascend<O: ArrowNativeTypeOp + BitOr<Output = O>>(offsets: &[O], end: usize) -> bool {
     let (Some((first, ends)), Some((last, starts))) = (offsets.split_first(), offsets.split_last()) else {
         return true;
@@ -50,16 +51,16 @@ pub fn offsets_ascend<O: ArrowNativeTypeOp + BitOr<Output = O>>(offsets: &[O], e
     if *first < zero || *last < zero || last.as_usize() > end {
         return false;
     }
-    // The sign of all: no start is negative, no end below its start. The compiler makes vectors of it, for 64 bits too,
-    // because both sides are slices: not where one iterator is a step ahead of the other.
+    // Checks signs: no start is negative, no end is below its start. The compiler vectorizes this, for 64 bits too,
+    // because both sides are slices; it does not if one iterator is a step ahead of the other.
     starts.chunks(BLOCK).zip(ends.chunks(BLOCK)).all(|(starts, ends)| {
         let pairs = starts.iter().zip(ends);
         pairs.fold(zero, |sign, (start, end)| sign | *start | end.sub_wrapping(*start)) >= zero
     })
 }
 
-/// Whether views are what Arrow says of them: short values with zeros behind them, long ones in the buffers, with their
-/// first bytes in the view.
+/// Whether views are valid: short values are padded with zeros, long ones are within the buffers and have their first
+/// bytes in the view.
 pub fn views_fit(views: &[u128], buffers: &[Buffer]) -> bool {
     let fits = |view: &u128| odd_bits(*view) == 0 || is_long(*view, buffers);
     views
@@ -67,10 +68,10 @@ pub fn views_fit(views: &[u128], buffers: &[Buffer]) -> bool {
         .all(|block| block.iter().fold(0, |odd, view| odd | odd_bits(*view)) == 0 || block.iter().all(fits))
 }
 
-/// Values that lie in their views are this long at the most.
+/// Maximum length of values stored in their views.
 const INLINE: usize = MAX_INLINE_VIEW_LEN as usize;
 
-/// The bits of a view behind a value of each length; all of them where the value is longer than a view.
+/// The padding bits of a view for each value length; all bits for values longer than a view.
 const BEHIND: [u128; INLINE + 2] = {
     let mut masks = [u128::MAX; INLINE + 2];
     let mut length = 0;
@@ -82,7 +83,7 @@ const BEHIND: [u128; INLINE + 2] = {
     masks
 };
 
-/// What is set in a view besides a short value; something where the value is long.
+/// Bits set in the padding of a view; non-zero if the value is long.
 fn odd_bits(view: u128) -> u128 {
     let mask = BEHIND.get((view as u32 as usize).min(INLINE + 1));
     view & mask.copied().unwrap_or(u128::MAX)
@@ -104,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// Offsets that mostly ascend; one in a few is anything.
+    /// Offsets that mostly ascend, with some arbitrary ones.
     fn numbers() -> impl Strategy<Value = Vec<i64>> {
         let step = prop_oneof![40 => 0..9_i64, 1 => any::<i64>()];
         proptest::collection::vec(step, 0..2 * BLOCK).prop_map(|steps| {
@@ -130,7 +131,7 @@ mod tests {
             prop_assert_eq!(offsets_ascend(&short, end), naive(&short, end));
         }
 
-        /// Views of values with one number changed: what Arrow's own check says.
+        /// Views with one number changed, compared with Arrow's own check.
         #[test]
         fn views_are_what_arrow_says(
             values in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..30), 1..40),

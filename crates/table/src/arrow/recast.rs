@@ -1,11 +1,11 @@
-//! Rows in the Arrow types of an engine that has fewer of them (Spark): a cast that loses nothing but what it must.
+//! Casts rows to the Arrow types of an engine with fewer types (Spark), losing no more than necessary.
 //!
-//! uuid becomes text, fixed becomes binary, nanoseconds become microseconds (rounded down), `time` of microseconds becomes
-//! nanoseconds; text and bytes take any of their layouts, dictionaries among them; all else must be the same type but for
-//! names of list elements, metadata and nullability.
+//! uuid becomes string, fixed becomes binary, nanoseconds become microseconds (rounded down), and `time` in
+//! microseconds becomes nanoseconds. Strings and binaries take any of their layouts, dictionaries included. Otherwise
+//! the types must be equal except for the names of list elements, metadata and nullability.
 //!
-//! `read::reshape` and `write::conform` rebuild nested arrays as well, but not by such a cast of types: reading follows a plan of
-//! where each field comes from, writing cuts away the values of null rows and reports the row of a fault.
+//! `read::reshape` and `write::conform` also rebuild nested arrays, but not by such casts: reading follows a plan of
+//! where each field comes from, and writing drops the values of null rows and reports the row of a fault.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct Recast {
 }
 
 impl Recast {
-    /// Checks that every column has a counterpart, by position.
+    /// Checks that each column has a counterpart, by position.
     pub fn new(from: &SchemaRef, target: SchemaRef) -> Result<Self> {
         if from.fields().len() != target.fields().len() {
             return Err(Error::invalid(format!(
@@ -72,7 +72,7 @@ fn castable(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Whether a type is a layout of text (true) or of bytes (false), if it is one of them.
+/// Whether a type is a layout of string (true) or binary (false), if it is either.
 fn layout(ty: &DataType) -> Option<bool> {
     match ty {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(true),
@@ -85,7 +85,7 @@ fn layout(ty: &DataType) -> Option<bool> {
     }
 }
 
-/// A variant is a struct of two binaries, which engines put in either order.
+/// A variant is a struct of two binaries, in either order.
 fn is_variant(ty: &DataType) -> bool {
     let DataType::Struct(fields) = ty else { return false };
     fields.len() == 2 && ["metadata", "value"].iter().all(|name| fields.iter().any(|field| field.name() == *name))

@@ -1,4 +1,4 @@
-//! Whether texts are UTF-8.
+//! Checks that strings are UTF-8.
 
 use std::ops::Range;
 
@@ -7,16 +7,16 @@ use arrow_array::{Array, GenericStringArray, OffsetSizeTrait, StringViewArray};
 use arrow_data::{ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::DataType;
 
-/// Views that are looked at together.
+/// Views checked together.
 const BLOCK: usize = 1 << 10;
 
-/// A row and what is wrong with it.
+/// A row and its fault.
 pub type Fault = (usize, &'static str);
 
 pub(crate) const NO_TEXT: &str = "is no UTF-8: make the column binary, or mend the text";
 pub(crate) const OUTSIDE: &str = "goes beyond the bytes that the data have";
 
-/// The first text of an array, plain and at the top, that is not UTF-8; what stands under a null is nobody's.
+/// The first string of a plain top-level array that is not UTF-8; values under a null are ignored.
 pub fn fault_of(array: &dyn Array) -> Option<Fault> {
     match array.data_type() {
         DataType::Utf8 => fault_of_strings(array.as_string::<i32>()),
@@ -33,7 +33,7 @@ fn is_text(bytes: &[u8]) -> bool {
 fn fault_of_strings<O: OffsetSizeTrait>(array: &GenericStringArray<O>) -> Option<Fault> {
     let (offsets, data) = (array.offsets(), array.values().as_slice());
     let range = |start: O, end: O| -> Range<usize> { start.as_usize()..end.as_usize() };
-    // All at once: nearly at the speed of memory.
+    // Check all at once, nearly at memory speed.
     if let Some(all) = data.get(range(offsets.first(), offsets.last())) {
         let starts_text = |offset: &O| data.get(offset.as_usize()).is_none_or(|byte| byte & 0xC0 != 0x80);
         if all.is_ascii() || (simdutf8::basic::from_utf8(all).is_ok() && offsets.iter().all(starts_text)) {
@@ -48,13 +48,13 @@ fn fault_of_strings<O: OffsetSizeTrait>(array: &GenericStringArray<O>) -> Option
 
 fn fault_of_views(array: &StringViewArray) -> Option<Fault> {
     let buffers = array.data_buffers();
-    // None where the bytes are not there.
+    // None if the bytes are missing.
     let sound = |view: &u128| -> Option<bool> {
         let bytes = view.to_le_bytes();
         let (length, inline) = bytes.split_first_chunk::<4>()?;
         let length = u32::from_le_bytes(*length);
         if length <= MAX_INLINE_VIEW_LEN {
-            // Bytes of the view that no text uses are zero.
+            // Padding bytes of the view are zero, so they do not matter.
             return Some(inline.is_ascii() || is_text(inline.get(..length as usize)?));
         }
         let view = ByteView::from(*view);
@@ -69,14 +69,14 @@ fn fault_of_views(array: &StringViewArray) -> Option<Fault> {
     first_fault(array, |row| sound(array.views().get(row)?))
 }
 
-/// Whether all values lie in their views and are ASCII, without a branch for each.
+/// Whether all values are stored in their views and are ASCII, without a branch per value.
 fn are_short_ascii(views: &[u128]) -> bool {
     let either = |(bits, longest): (u128, u32), view: &u128| (bits | *view, longest.max(*view as u32));
     let (bits, longest) = views.iter().fold((0, 0), either);
     longest <= MAX_INLINE_VIEW_LEN && bits >> 32 & (u128::from_le_bytes([0x80; 16]) >> 32) == 0
 }
 
-/// The first row that has a text which is none; `is_sound` says so, or nothing where the text is not even there.
+/// The first row with an invalid string; `is_sound` checks a row and returns `None` if its bytes are missing.
 fn first_fault(array: &dyn Array, is_sound: impl Fn(usize) -> Option<bool>) -> Option<Fault> {
     let fault = |row: usize| match is_sound(row) {
         None => Some((row, OUTSIDE)),

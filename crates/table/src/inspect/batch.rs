@@ -1,4 +1,4 @@
-//! Batches of metadata tables: each column made by its name, and brought to the exact type of the table's schema.
+//! Batches of metadata tables: each column is built by name and converted to the exact type of the table's schema.
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, FieldRef, SchemaRef};
@@ -6,7 +6,8 @@ use arrow_schema::{ArrowError, FieldRef, SchemaRef};
 pub(super) use crate::arrow::conform::conform;
 use crate::error::{Error, Result};
 
-/// Makes a batch of `rows` rows; `make` gives the column of a field, in its type but for names and metadata inside.
+/// Builds a batch of `rows` rows; `make` returns the column of a field, in its type except for nested names and
+/// metadata.
 pub(super) fn build(
     schema: &SchemaRef,
     rows: usize,
@@ -17,7 +18,7 @@ pub(super) fn build(
     RecordBatch::try_new_with_options(schema.clone(), columns.collect::<Result<_>>()?, &options).map_err(internal)
 }
 
-/// Some columns of a batch, nested ones too.
+/// Some columns of a batch, nested ones included.
 pub(super) fn select(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     if batch.schema_ref() == schema {
         return Ok(batch.clone());
@@ -27,7 +28,7 @@ pub(super) fn select(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBa
     })
 }
 
-/// The error for a column that a metadata table's rows are not made with.
+/// The error for a column that a metadata table does not have.
 pub(super) fn missing(name: &str) -> Error {
     Error::Internal(format!("a metadata table has no way to make its column {name:?}"))
 }

@@ -1,4 +1,4 @@
-//! `entries` and `all_entries`: what became of each file, by the manifests, deleted files included.
+//! `entries` and `all_entries`: the status of each file in the manifests, deleted files included.
 
 use std::sync::Arc;
 

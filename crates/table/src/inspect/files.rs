@@ -1,4 +1,4 @@
-//! `files`, `data_files`, `delete_files` and their `all_` forms: the live files of manifests, a task a manifest.
+//! `files`, `data_files`, `delete_files` and their `all_` forms: the live files of manifests, one task per manifest.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use super::{MetadataTable, Read, readable_metrics};
 use crate::error::Result;
 use crate::stream::OpenTask;
 
-/// The fields of a file, as Java's `DataFile` has them: without the partition if no spec has a field, and with the spec's id.
+/// The fields of a file, as in Java's `DataFile`: with the spec's id, and without the partition if no spec has a
+/// field.
 pub(super) fn fields(partition: &StructType) -> Vec<Field> {
     let mut fields = file_type(FormatVersion::V3.number(), partition.clone()).fields;
     fields.retain(|field| field.name != "partition" || !partition.fields.is_empty());
@@ -70,11 +71,11 @@ impl Read {
         build(&self.arrow, entries.len(), |field| self.file_column(field, &entries, manifest.partition_spec_id))
     }
 
-    /// A column of files; `readable_metrics` is one.
+    /// A column of files, including `readable_metrics`.
     pub(super) fn file_column(&self, field: &FieldRef, entries: &Entries, spec_id: i32) -> Result<ArrayRef> {
         Ok(match (field.name().as_str(), field.data_type()) {
             ("file_format", _) => {
-                // The manifest has it in any letter case, Java prints the name of a constant.
+                // The manifest may have any letter case; Java prints the name of a constant.
                 Arc::new(entries.file_format.iter().map(|one| one.map(str::to_uppercase)).collect::<StringArray>())
             }
             ("spec_id", _) => Arc::new(Int32Array::from_value(spec_id, entries.len())),
@@ -84,7 +85,7 @@ impl Read {
             }
             (name, data_type) => match (entries.column(name), data_type) {
                 (Some(column), _) => column,
-                // Metrics that are not read.
+                // Metrics that were not read.
                 (None, DataType::Map(..)) => arrow_array::new_null_array(data_type, entries.len()),
                 (None, _) => return Err(missing(name)),
             },

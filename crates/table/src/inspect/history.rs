@@ -1,4 +1,4 @@
-//! The tables that are made from the metadata file alone: `snapshots`, `history`, `metadata_log_entries`, `refs`.
+//! The tables built from the metadata file alone: `snapshots`, `history`, `metadata_log_entries`, `refs`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ pub(super) fn metadata_log_fields() -> Vec<Field> {
     ]
 }
 
-/// The former metadata files and the one that was read, each with the snapshot that was current when it was written.
+/// The previous metadata files and the current one, each with the snapshot that was current when it was written.
 pub(super) fn metadata_log(read: &Read) -> Result<RecordBatch> {
     let metadata = &read.inspect.metadata;
     let former = metadata.metadata_log().iter().map(|entry| (entry.timestamp_ms, entry.metadata_file.as_str()));
@@ -154,7 +154,7 @@ pub(super) fn refs(read: &Read) -> Result<RecordBatch> {
     })
 }
 
-/// Milliseconds from the epoch as timestamps; what does not fit ends at the ends of time.
+/// Milliseconds from the epoch as timestamps, saturating.
 pub(super) fn instants(milliseconds: impl Iterator<Item = i64>) -> ArrayRef {
     let micros = milliseconds.map(|time| time.saturating_mul(1000));
     Arc::new(TimestampMicrosecondArray::from_iter_values(micros).with_timezone("UTC"))

@@ -1,4 +1,4 @@
-//! `manifests` and `all_manifests`: what the manifest lists say.
+//! `manifests` and `all_manifests`: the contents of manifest lists.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::runtime;
 use crate::snapshot::manifests::{of_snapshot, with_own_lists};
 use crate::stream::OpenTask;
 
-/// Lists of all snapshots that are in memory together, for each thread.
+/// Lists in memory at a time for `all_manifests`, per thread.
 const LISTS_A_THREAD: usize = 4;
 
 pub(super) fn fields() -> Vec<Field> {
@@ -72,7 +72,7 @@ pub(super) fn of(read: &Read, snapshot: Option<&Snapshot>) -> Result<Vec<Manifes
     of_snapshot(&inspect.storage, &inspect.metadata, snapshot, &inspect.limits)
 }
 
-/// The manifests of all snapshots, each once, and a list that several snapshots name is read once.
+/// The manifests of all snapshots, each once; a list shared by several snapshots is read once.
 pub(super) fn of_all_snapshots(read: &Read) -> Result<Vec<ManifestFile>> {
     let of_one = |snapshot: &&Arc<Snapshot>| of(read, Some(snapshot));
     let (mut seen, mut all, mut held) = (HashSet::new(), Vec::new(), read.inspect.limits.held());
@@ -106,7 +106,7 @@ pub(super) fn all_tasks(read: &Arc<Read>) -> Vec<OpenTask> {
 }
 
 impl Read {
-    /// Fills in what old lists (and v1 metadata without a list) do not say, by reading the manifest.
+    /// Fills in fields missing from old lists (and v1 metadata without a list), by reading the manifest.
     fn complete(&self, manifest: &mut ManifestFile) -> Result<()> {
         let counted = [manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count];
         if counted.iter().all(Option::is_some) && manifest.partitions.is_some() {
@@ -168,7 +168,7 @@ impl Read {
         })
     }
 
-    /// The partition summaries, bounds as text for people.
+    /// The partition summaries, with bounds as text for people.
     fn summaries(&self, all: &[ManifestFile]) -> Result<ArrayRef> {
         let (mut null, mut nan) = (BooleanBuilder::new(), BooleanBuilder::new());
         let (mut lower, mut upper) = (StringBuilder::new(), StringBuilder::new());
@@ -199,7 +199,7 @@ impl Read {
     }
 }
 
-/// The text of a bound; `null` where there is none, and where its type is not known any more, as in Java.
+/// The text of a bound; `null` if it is missing or its type is no longer known, as in Java.
 fn bound_text(of_spec: &OfSpec, place: usize, bound: Option<&[u8]>) -> Result<String> {
     let (Some(field), Some(ty)) = (of_spec.spec.fields.get(place), of_spec.types.get(place)) else {
         let message = format!("it is summarised by more fields than its spec {} has", of_spec.spec.spec_id);

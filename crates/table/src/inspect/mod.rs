@@ -1,8 +1,8 @@
-//! Metadata tables: what a table is made of, as rows, with the schemas of the Java library.
+//! Metadata tables: the parts of a table as rows, with the schemas of the Java library.
 //!
-//! [`Inspect::scan`] streams a table manifest by manifest; only the columns that are asked for are decoded. Tables of the
-//! current state ([`MetadataTable::has_snapshots`]) can be read at any snapshot; their partition and metrics columns are
-//! always those of the table as it is now, as in Java.
+//! [`Inspect::scan`] streams a table manifest by manifest and decodes only the selected columns. Tables about one
+//! snapshot ([`MetadataTable::has_snapshots`]) can be read at any snapshot; their partition and metrics columns
+//! always follow the current table, as in Java.
 
 mod batch;
 mod entries;
@@ -35,15 +35,15 @@ use partition::PartitionUnion;
 /// A metadata table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MetadataTable {
-    /// The snapshots that are there.
+    /// The existing snapshots.
     Snapshots,
-    /// Which snapshot was current from when on.
+    /// Which snapshot was current from which time on.
     History,
-    /// The metadata files, the newest last.
+    /// The metadata files, newest last.
     MetadataLogEntries,
     /// Branches and tags.
     Refs,
-    /// The entries of the manifests, deleted ones too.
+    /// The entries of the manifests, deleted ones included.
     Entries,
     /// Data and delete files.
     Files,
@@ -53,7 +53,7 @@ pub enum MetadataTable {
     DeleteFiles,
     /// The manifests.
     Manifests,
-    /// The partitions and how much is in them.
+    /// The partitions with their row and file counts.
     Partitions,
     /// Every deleted position.
     PositionDeletes,
@@ -70,7 +70,7 @@ pub enum MetadataTable {
 }
 
 impl MetadataTable {
-    /// Every one.
+    /// All of them.
     pub const ALL: [Self; 16] = [
         Self::Snapshots,
         Self::History,
@@ -112,7 +112,7 @@ impl MetadataTable {
         }
     }
 
-    /// The table of a name, in any letter case.
+    /// Finds a table by name, in any letter case.
     pub fn parse(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|table| table.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|table| table.name()).collect();
@@ -141,32 +141,32 @@ impl fmt::Display for MetadataTable {
     }
 }
 
-/// What is read of a metadata table.
+/// What to read from a metadata table.
 #[derive(Debug, Clone)]
 pub struct Selection {
-    /// The snapshot; only for tables that have a choice.
+    /// The snapshot; only for tables about one snapshot.
     pub at: At,
-    /// Columns by name, nested ones with dots; all without it. Rows have them in the order of the table.
+    /// Column names, nested ones with dots; `None` for all. Rows have them in table order.
     pub columns: Option<Vec<String>>,
     /// Rows to keep.
     pub filter: Option<Expr>,
-    /// Whether the case of names matters.
+    /// Whether names are case-sensitive.
     pub case_sensitive: bool,
-    /// Only one part of the rows, for workers that share them.
+    /// One part of the rows, for workers that share them.
     pub part: Option<Part>,
 }
 
-/// One of some parts of about the same size that together are a metadata table.
+/// One of several parts of similar size that together form a metadata table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Which one, from 0.
+    /// Its number, from 0.
     pub number: usize,
-    /// How many there are.
+    /// The number of parts.
     pub of: usize,
 }
 
 impl Part {
-    /// The part of this number.
+    /// The part with this number.
     pub fn new(number: usize, of: usize) -> Result<Self> {
         match number < of {
             true => Ok(Self { number, of }),
@@ -181,34 +181,34 @@ impl Default for Selection {
     }
 }
 
-/// A table to look into.
+/// A table to inspect.
 #[derive(Debug, Clone)]
 pub struct Inspect {
     /// Where the files are.
     pub storage: Storage,
     /// The table.
     pub metadata: Arc<TableMetadata>,
-    /// The metadata file that it was read from.
+    /// The location of its metadata file.
     pub metadata_location: String,
-    /// Bounds of what is read.
+    /// Limits on what is read.
     pub limits: Limits,
 }
 
-/// A metadata table being read: what its rows are made from.
+/// A metadata table being read: the input of its rows.
 #[derive(Debug)]
 struct Read {
     inspect: Inspect,
     partition: PartitionUnion,
-    /// The columns that rows are made with: those wanted, and those of the filter.
+    /// The columns to build: the selected ones, and those of the filter.
     made: Schema,
     arrow: SchemaRef,
     filter: Option<BoundExpr>,
-    /// The columns that are given out.
+    /// The columns to return.
     output: SchemaRef,
 }
 
 impl Read {
-    /// A task that makes one batch.
+    /// A task that builds one batch.
     fn task(self: &Arc<Self>, make: impl FnOnce(&Self) -> Result<RecordBatch> + Send + 'static) -> OpenTask {
         let read = Arc::clone(self);
         Box::new(move || {
@@ -217,7 +217,7 @@ impl Read {
         })
     }
 
-    /// The rows of a batch that are wanted, with the columns that are wanted.
+    /// Filters a batch and selects its columns.
     fn finish(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let Some(filter) = &self.filter else { return batch::select(batch, &self.output) };
         let kept = arrow_select::filter::filter_record_batch(batch, &filter.evaluate(batch)?);

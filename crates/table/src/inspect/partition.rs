@@ -1,4 +1,5 @@
-//! The partition column of metadata tables: the fields of all specs in one struct (Java's `Partitioning.partitionType`).
+//! The partition column of metadata tables: the fields of all specs in one struct (Java's
+//! `Partitioning.partitionType`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,28 +15,28 @@ use super::batch::{conform, internal};
 use crate::error::{Error, Result};
 use crate::plan::partition_union::partition_union;
 
-/// The partition fields of a table, each by its id, and how each spec takes part.
+/// The partition fields of a table by id, and how each spec maps to them.
 #[derive(Debug)]
 pub(super) struct PartitionUnion {
-    /// All fields whose source column is still there, by ascending id, under their newest names.
+    /// All fields whose source column still exists, by ascending id, under their newest names.
     pub(super) union: StructType,
     arrow: Fields,
     specs: HashMap<i32, OfSpec>,
 }
 
-/// What one spec has of the union.
+/// How one spec maps to the union.
 #[derive(Debug)]
 pub(super) struct OfSpec {
     /// The spec.
     pub(super) spec: Arc<PartitionSpec>,
-    /// The fields that its manifests are read with.
+    /// The fields for reading its manifests.
     pub(super) read: StructType,
-    /// The type of each of its fields, `unknown` where it is not known any more.
+    /// The type of each of its fields; `unknown` if it is no longer known.
     pub(super) types: Vec<PrimitiveType>,
 }
 
 impl PartitionUnion {
-    /// Of all specs of a table.
+    /// For all specs of a table.
     pub(super) fn of(metadata: &TableMetadata) -> Result<Self> {
         let union = partition_union(metadata)?;
         let arrow = Schema::new(0, union.fields.clone())?.to_arrow(&ToArrow::default())?.fields().clone();
@@ -44,14 +45,14 @@ impl PartitionUnion {
         Ok(Self { union, arrow, specs })
     }
 
-    /// What a spec has of the union.
+    /// How a spec maps to the union.
     pub(super) fn of_spec(&self, spec_id: i32, manifest: &str) -> Result<&OfSpec> {
         self.specs.get(&spec_id).ok_or_else(|| {
             Error::corrupt_file(manifest, format!("its partition spec {spec_id} is not one of the table's"))
         })
     }
 
-    /// Tuples of one spec as tuples of the union: fields that the spec lacks are null.
+    /// Converts tuples of one spec to the union; fields that the spec lacks are null.
     pub(super) fn coerce(&self, tuples: &StructArray) -> Result<StructArray> {
         let rows = tuples.len();
         let column = |wanted: &arrow_schema::FieldRef| -> Result<ArrayRef> {
@@ -70,7 +71,7 @@ impl OfSpec {
     fn new(spec: &Arc<PartitionSpec>, union: &StructType, metadata: &TableMetadata) -> Self {
         let read = spec.fields.iter().filter_map(|field| {
             let column = union.field(field.field_id)?;
-            // What void left in a manifest has whatever type its writer liked, and no value.
+            // A void field may have any type in a manifest, depending on the writer, and has no value.
             let ty =
                 if field.transform.is_void() { Type::Primitive(PrimitiveType::Unknown) } else { column.ty.clone() };
             Some(Field::optional(field.field_id, field.name.as_str(), ty))
@@ -81,7 +82,7 @@ impl OfSpec {
     }
 }
 
-/// The type of a field's values; unknown for a field whose source was dropped, as in Java.
+/// The type of a field's values; `unknown` for a field whose source was dropped, as in Java.
 fn value_type(field: &PartitionField, metadata: &TableMetadata) -> PrimitiveType {
     if field.has_unknown_values() {
         return PrimitiveType::Unknown;

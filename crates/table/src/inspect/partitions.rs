@@ -1,4 +1,4 @@
-//! `partitions`: how much lies in each partition, and which snapshot changed it last.
+//! `partitions`: counts of each partition, and the snapshot that last changed it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::runtime;
 use crate::stream::OpenTask;
 
-/// Manifests that are in memory together, for each thread.
+/// Manifests in memory at a time, per thread.
 const MANIFESTS_A_THREAD: usize = 4;
 
 pub(super) fn fields(partition: &StructType) -> Vec<Field> {
@@ -61,7 +61,7 @@ pub(super) fn task(read: &Arc<Read>, snapshot: &Snapshot) -> OpenTask {
     })
 }
 
-/// What is counted of a partition.
+/// The counts of a partition.
 #[derive(Debug, Default)]
 struct Counts {
     spec_id: i32,
@@ -73,8 +73,8 @@ struct Counts {
     last_updated: Option<(i64, i64)>,
 }
 
-/// The partitions in the making. Tuples are distinguished by their values and by how many fields their spec has of the
-/// union: a null is not a field that is not there.
+/// The partitions so far. Tuples are distinguished by their values and by the number of union fields in their spec: a
+/// null is different from a missing field.
 struct Partitions<'a> {
     read: &'a Read,
     converter: RowConverter,
@@ -86,7 +86,7 @@ struct Partitions<'a> {
 
 impl<'a> Partitions<'a> {
     fn new(read: &'a Read) -> Result<Self> {
-        // Of no rows, for the types alone; the row format cannot be without a column.
+        // An empty array for the types; the row format needs at least one column.
         let empty = read.partition.coerce(&StructArray::new_empty_fields(0, None))?;
         let mut fields: Vec<_> =
             empty.columns().iter().map(|column| SortField::new(column.data_type().clone())).collect();
@@ -166,7 +166,7 @@ impl<'a> Partitions<'a> {
 }
 
 impl Counts {
-    /// Counts a file; its spec is the partition's if no file of a newer snapshot is in it.
+    /// Counts a file; its spec becomes the partition's unless a newer snapshot has a file in it.
     fn add(&mut self, entries: &Entries, row: usize, spec_id: i32, snapshot: Option<&Snapshot>) -> Result<()> {
         if let Some(snapshot) = snapshot
             && self.last_updated.is_none_or(|(time, _)| snapshot.timestamp_ms > time)
@@ -174,7 +174,7 @@ impl Counts {
             self.spec_id = spec_id;
             self.last_updated = Some((snapshot.timestamp_ms, snapshot.snapshot_id));
         }
-        // What is not known, of old imports, counts as none.
+        // Unknown counts of old imports count as 0.
         let records = entries.record_count.value(row).max(0);
         let add = |(total, files): &mut (i64, i32)| {
             *total = total.saturating_add(records);

@@ -55,7 +55,7 @@ pub(super) fn schema(metadata: &TableMetadata, partition: &StructType) -> Result
     Ok(Schema::new(0, fields)?)
 }
 
-/// The partition fields under the smallest ids that no column of any schema has.
+/// The partition fields with the smallest ids that no column of any schema has.
 fn with_free_ids(partition: &StructType, metadata: &TableMetadata) -> StructType {
     let taken = |id: i32| metadata.schemas().iter().any(|schema| schema.find_field(id).is_some());
     let mut free = (1..).filter(|id| !taken(*id));
@@ -63,7 +63,7 @@ fn with_free_ids(partition: &StructType, metadata: &TableMetadata) -> StructType
     StructType::new(fields.collect())
 }
 
-/// A task a delete manifest.
+/// One task per delete manifest.
 pub(super) fn tasks(read: &Arc<Read>, snapshot: Option<&Snapshot>) -> Result<Vec<OpenTask>> {
     let all = manifests::of(read, snapshot)?.into_iter();
     let deletes = all.filter(|one| one.content == ManifestContent::Deletes && one.has_live_files());
@@ -129,7 +129,7 @@ impl DeleteFile {
         })))
     }
 
-    /// The rows of a file of position deletes.
+    /// The rows of a position delete file.
     fn rows(self, read: &Arc<Read>) -> Result<TaskBatches> {
         let stored = [DELETE_FILE_PATH.id, DELETE_FILE_POS.id, DELETE_FILE_ROW.id];
         let wanted = read.made.fields().iter().filter(|field| stored.contains(&field.id));
@@ -149,7 +149,7 @@ impl DeleteFile {
         })))
     }
 
-    /// A batch of the table: columns that `stored` has, and what is the same for all rows of the file.
+    /// A batch of the table: columns from `stored`, and constants of the file.
     fn batch(&self, read: &Read, rows: usize, stored: impl Fn(&str) -> Option<ArrayRef>) -> Result<RecordBatch> {
         let long = |value: Option<i64>| Arc::new(std::iter::repeat_n(value, rows).collect::<Int64Array>());
         let batch = build(&read.arrow, rows, |field| {

@@ -1,4 +1,4 @@
-//! The column `readable_metrics`: what the metrics maps say of each column of the table, typed.
+//! The column `readable_metrics`: the metrics of each table column, typed.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 /// Name of the column.
 pub(super) const NAME: &str = "readable_metrics";
 
-/// Each metric: its name here, the map that it is read from, what it is.
+/// Each metric: its name here, the source map, its description.
 const METRICS: [(&str, &str, &str); 6] = [
     ("column_size", "column_sizes", "Total size on disk"),
     ("value_count", "value_counts", "Total count, including null and NaN"),
@@ -29,7 +29,7 @@ const METRICS: [(&str, &str, &str); 6] = [
     ("upper_bound", "upper_bounds", "Upper bound"),
 ];
 
-/// The fields of a metadata table and, behind them, the metrics of every primitive column of the table, by name.
+/// The fields of a metadata table, followed by the metrics of every primitive table column, ordered by name.
 pub(super) fn joined(mut fields: Vec<Field>, table: &Schema) -> Result<Vec<Field>> {
     let mut last = Schema::new(0, fields.clone())?.highest_field_id();
     let mut next = || {
@@ -54,7 +54,7 @@ pub(super) fn joined(mut fields: Vec<Field>, table: &Schema) -> Result<Vec<Field
     Ok(fields)
 }
 
-/// The metrics that must be read for some columns of files (`file`) and for some of the readable ones.
+/// The metrics to read for some columns of files (`file`) and some readable metrics.
 pub(super) fn wanted(file: Option<&StructType>, readable: Option<&Field>, table: &Schema) -> Result<Metrics> {
     let readable = readable.and_then(|field| field.ty.as_struct());
     let ids = |metric: &str, map: &str| -> Result<FieldIds> {
@@ -81,13 +81,13 @@ pub(super) fn wanted(file: Option<&StructType>, readable: Option<&Field>, table:
     })
 }
 
-/// The column of the table that a readable metric is about.
+/// The table column of a readable metric.
 fn source<'a>(table: &'a Schema, name: &str) -> Result<(i32, &'a PrimitiveType)> {
     let field = table.find_by_name(name, true)?;
     field.and_then(|field| Some((field.id, field.ty.as_primitive()?))).ok_or_else(|| missing(name))
 }
 
-/// The metrics of the files of a manifest; `fields` are the columns that are wanted.
+/// The metrics of a manifest's files; `fields` are the selected columns.
 pub(super) fn column(table: &Schema, entries: &Entries, fields: &Fields) -> Result<ArrayRef> {
     let columns = fields.iter().map(|field| of_column(table, entries, field)).collect::<Result<Vec<_>>>()?;
     let made = StructArray::try_new_with_length(fields.clone(), columns, None, entries.len());

@@ -1,4 +1,4 @@
-//! Which file has which metadata table, and the scan of a table.
+//! Maps metadata tables to their modules, and scans them.
 
 use std::sync::Arc;
 
@@ -53,8 +53,8 @@ impl Inspect {
         Ok(BatchStream::new(output, tasks, None))
     }
 
-    /// Into how many parts a metadata table can be cut: the rows of one manifest stay together, and tables that are not made
-    /// from manifests are one.
+    /// The maximum number of parts of a metadata table: the rows of one manifest stay together, and tables not built
+    /// from manifests have one part.
     pub fn most_parts(&self, table: MetadataTable, selection: &Selection) -> Result<usize> {
         Ok(self.tasks(table, selection)?.1.len().max(1))
     }

@@ -7,7 +7,7 @@
 //! | position deletes | the same spec and partition | likewise |
 //! | equality deletes | the same spec and partition, or any if its spec is unpartitioned | a smaller sequence number, and overlapping bounds |
 //!
-//! Delete files stay in the columns they were decoded to, and an index numbers them through. Lookups by partition happen
+//! Delete files stay in the columns they were decoded to, and an index numbers them. Lookups by partition happen
 //! once for each distinct partition of a manifest.
 
 use std::collections::{BTreeSet, HashMap};

@@ -68,7 +68,7 @@ impl WritePlan {
         }
     }
 
-    /// A new write of rows with these columns to a table that gets the missing columns, and wider types where rows need
+    /// A new write of rows with these columns to a table that gets the missing columns, and wider types if rows need
     /// them. [`Table::append_written`](crate::Table::append_written) makes these changes in the commit; it needs this plan
     /// itself, not one from its bytes.
     ///

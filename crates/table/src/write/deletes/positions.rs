@@ -25,7 +25,7 @@ use crate::{interrupt, runtime};
 /// Rows of an encoded batch.
 const BATCH_ROWS: usize = 1 << 15;
 
-/// Writes position deletes in the format of `write.delete.format.default`. A file for a partition is followed by another
+/// Writes position deletes in the format of `write.delete.format.default`. A partition's file is followed by another
 /// one, between two data files, when it reaches `write.delete.target-file-size-bytes`.
 ///
 /// # Errors
