@@ -1,11 +1,10 @@
-//! The time that commits, new tables and expiry take theirs from: that of the system, unless a test or a simulation has set
-//! another.
+//! The clock of commits, new tables and expiry: the system's, unless a test or a simulation has set another time.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Stands for the clock of the system.
+/// Means the system clock.
 const SYSTEM: i64 = i64::MIN;
 
 static TIME_MS: AtomicI64 = AtomicI64::new(SYSTEM);
@@ -26,14 +25,14 @@ pub fn now_ms() -> i64 {
     }
 }
 
-/// Stops the clock of this process at a time, which may be before the one that it showed; `None` is the system's again. For
-/// tests and simulations.
+/// Stops the clock of this process at a time, which may be before the current one; `None` returns to the system
+/// clock. For tests and simulations.
 pub fn set(time_ms: Option<i64>) {
     TIME_MS.store(time_ms.unwrap_or(SYSTEM), Ordering::Relaxed);
 }
 
-/// Stops the clock for what this thread commits; `None` goes by the process's again. For simulations, several of which run
-/// at once.
+/// Stops the clock for commits on this thread; `None` returns to the process's clock. For simulations, several of
+/// which run concurrently.
 pub fn set_for_thread(time_ms: Option<i64>) {
     OF_THREAD_MS.set(time_ms.unwrap_or(SYSTEM));
 }

@@ -1,8 +1,8 @@
-//! Calls that their caller can end: Ctrl-C, in Python.
+//! Calls that their caller can interrupt, such as by Ctrl-C in Python.
 //!
-//! The calling thread asks now and then whether to go on: between batches, and while it waits for other threads, for the
-//! network or for time to pass. The caller says how ([`interruptible`]). Other threads end when their results are no longer
-//! received.
+//! The calling thread regularly checks whether to continue: between batches, and while it waits for other threads,
+//! for the network or for time to pass. The caller provides the check ([`interruptible`]). Other threads end when
+//! their results are no longer received.
 
 use std::cell::Cell;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
-/// Returns the error with which the call is to end, if it is; [`Error::Interrupted`] where the caller's wish is the reason.
+/// Returns the error with which to end the call, if any; [`Error::Interrupted`] if the caller asked for it.
 pub type Ask = fn() -> Option<Error>;
 
-/// The shortest time between two questions.
+/// The minimum time between two checks.
 pub(crate) const EVERY: Duration = Duration::from_millis(50);
 
 thread_local! {
     static ASKED: Cell<Option<(Ask, Instant)>> = const { Cell::new(None) };
 }
 
-/// Puts back what was there before, even after a panic.
+/// Restores the previous check, even after a panic.
 struct Before(Option<(Ask, Instant)>);
 
 impl Drop for Before {
@@ -29,18 +29,18 @@ impl Drop for Before {
     }
 }
 
-/// Runs `work`, on this thread, with a way to ask whether to go on.
+/// Runs `work` on this thread with a check whether to continue.
 pub fn interruptible<T>(ask: Ask, work: impl FnOnce() -> T) -> T {
     let _before = Before(ASKED.replace(Some((ask, Instant::now()))));
     work()
 }
 
-/// Whether the caller of this thread can end the call.
+/// Whether this thread's caller can interrupt the call.
 pub(crate) fn is_asked() -> bool {
     ASKED.get().is_some()
 }
 
-/// Returns the caller's error if the call is to end. Asks at most every [`EVERY`].
+/// Returns the caller's error if the call is to end. Checks at most every [`EVERY`].
 pub fn check() -> Result<()> {
     let Some((ask, last)) = ASKED.get() else { return Ok(()) };
     if last.elapsed() < EVERY {
@@ -66,7 +66,7 @@ pub fn receive<T>(from: &Receiver<T>) -> Result<Option<T>> {
     }
 }
 
-/// Sleeps.
+/// Sleeps, unless interrupted.
 pub fn sleep(time: Duration) -> Result<()> {
     let end = Instant::now() + time;
     loop {

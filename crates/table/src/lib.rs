@@ -1,6 +1,6 @@
-//! What one does with an Iceberg table: bytes from storage, planning, reading, writing, committing.
+//! Operations on Iceberg tables: storage, planning, reading, writing, committing.
 //!
-//! Everything here is synchronous to its caller: the network is driven by one runtime and processor work by one pool,
+//! All functions are synchronous: one runtime drives the network and one pool does processor work,
 //! both of this process alone and both started at first use (see [`runtime`]).
 //!
 //! A [`Table`] is loaded from a [`commit::Catalog`], which may be no more than the location of a metadata file:

@@ -1,4 +1,4 @@
-//! The limits in force: the defaults of the decoders, or what the environment sets.
+//! The limits in use: the decoders' defaults, or those set by the environment.
 
 use std::sync::OnceLock;
 
@@ -7,8 +7,8 @@ use icefield_format::limits::{MEMORY_VARIABLE, OPERATION_VARIABLE};
 
 use crate::error::{Error, Result};
 
-/// The limits of this process. `ICEFIELD_DOCUMENT_MEMORY` sets how much memory any one document may become,
-/// `ICEFIELD_OPERATION_MEMORY` how much all documents that one operation holds; both are read once.
+/// The limits of this process. `ICEFIELD_DOCUMENT_MEMORY` limits the memory of one document,
+/// `ICEFIELD_OPERATION_MEMORY` that of all documents held by one operation; both are read once.
 pub fn limits() -> Result<Limits> {
     static OPERATION: Setting = Setting::new();
     let limits = match memory()? {
@@ -27,7 +27,7 @@ pub fn orc_limits() -> Result<icefield_orc::Limits> {
     })
 }
 
-/// What a variable of the environment said when it was asked for first.
+/// The value of an environment variable when it was first read.
 type Setting = OnceLock<Option<String>>;
 
 fn memory() -> Result<Option<usize>> {

@@ -1,13 +1,13 @@
 //! Large buffers that are about to be filled.
 
-/// Bytes from which a buffer is worth the larger pages.
+/// Minimum size of a buffer for huge pages.
 #[cfg(target_os = "linux")]
 const LARGE: usize = 4 << 20;
 
-/// An empty vector with room for `count` values, in large pages where the system has them on request.
+/// An empty vector with capacity for `count` values, in huge pages where the system provides them on request.
 ///
-/// A result of many megabytes is touched for the first time by whoever fills it: with pages of 4 KiB that is a fault for
-/// every thousand values, and takes longer than a transform. NumPy asks for its arrays in the same way.
+/// Filling a new buffer of many megabytes causes a page fault for every 4 KiB, about every thousand values, which
+/// takes longer than a transform. NumPy does the same for its arrays.
 pub(crate) fn reserved<T>(count: usize) -> Vec<T> {
     let made = Vec::with_capacity(count);
     #[cfg(target_os = "linux")]

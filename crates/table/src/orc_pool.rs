@@ -1,8 +1,8 @@
-//! The processor pool of this process, lent to readers and writers of ORC.
+//! The processor pool of this process, for readers and writers of ORC.
 
 use crate::runtime;
 
-/// The pool of [`runtime::pool`], which is looked up at each use: after a fork it is another one.
+/// The pool of [`runtime::pool`], looked up at each use, because a forked process has another one.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessPool;
 

@@ -1,7 +1,7 @@
-//! Threads of this process: one runtime for the network, one pool for the processor, both started at first use.
+//! Threads of this process: one runtime for the network, one pool for the processors, both started on first use.
 //!
-//! A process that forks leaves its threads behind: the child finds another process id and starts its own. No lock is held
-//! on the way, so a fork in the middle of anything cannot leave one locked.
+//! A forked process does not inherit threads: the child sees another process id and starts its own. This takes no
+//! lock, so a fork at any moment cannot leave one locked.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::interrupt;
 /// Environment variable that sets the number of processor threads.
 pub const THREADS_VARIABLE: &str = "ICEFIELD_THREADS";
 
-/// A value and the process that made it.
+/// A value and the process that created it.
 pub(crate) struct Started<T> {
     process: u32,
     value: T,
@@ -21,7 +21,7 @@ pub(crate) struct Started<T> {
 static IO: AtomicPtr<Started<tokio::runtime::Runtime>> = AtomicPtr::new(std::ptr::null_mut());
 static POOL: AtomicPtr<Started<rayon::ThreadPool>> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The value of this process; made now if there is none, or if the one at hand belongs to the parent of a fork.
+/// The value of this process; created now if it is missing, or if the existing one belongs to the parent of a fork.
 pub(crate) fn of_this_process<T>(
     slot: &'static AtomicPtr<Started<T>>,
     start: impl FnOnce() -> Result<T>,
@@ -47,8 +47,8 @@ pub(crate) fn of_this_process<T>(
     Ok(unsafe { &(*winner).value })
 }
 
-/// Processor threads: `ICEFIELD_THREADS`, else what the machine allows this process, which is asked for once: the answer
-/// stands in several files.
+/// Number of processor threads: `ICEFIELD_THREADS`, otherwise the number that the machine allows this process, which
+/// is determined once because it takes reading several files.
 pub fn threads() -> usize {
     static ALLOWED: AtomicUsize = AtomicUsize::new(0);
     let asked = std::env::var(THREADS_VARIABLE).ok().and_then(|text| text.trim().parse::<usize>().ok());
@@ -73,7 +73,7 @@ pub fn pool() -> Result<&'static rayon::ThreadPool> {
     })
 }
 
-/// Waits for a future on the network runtime of this process, as long as the caller wants.
+/// Waits for a future on the network runtime of this process, until the caller interrupts.
 pub fn wait<T>(future: impl Future<Output = T>) -> Result<T> {
     let network = network()?;
     if !interrupt::is_asked() {
@@ -90,7 +90,7 @@ pub fn wait<T>(future: impl Future<Output = T>) -> Result<T> {
     })
 }
 
-/// Runs something that waits for the network, beside everything else.
+/// Runs work that waits for the network, concurrently with everything else.
 pub fn in_background(work: impl FnOnce() + Send + 'static) -> Result<()> {
     drop(network()?.spawn_blocking(work));
     Ok(())

@@ -1,7 +1,7 @@
-//! Rows that do not fit into memory: batches in a temporary file, as a stream of Arrow's IPC format.
+//! Rows that exceed memory: batches in a temporary file, as a stream in Arrow's IPC format.
 //!
-//! The file is in the system's folder for temporary files (`TMPDIR`) and has no name there, so that it is gone with the
-//! process however that ends.
+//! The file is in the system's temporary folder (`TMPDIR`) and unnamed, so that it disappears with the process
+//! however that ends.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -15,7 +15,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use crate::error::{Error, Result};
 use crate::interrupt;
 
-/// Bytes that are read or written at once.
+/// Bytes read or written at once.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// A temporary file for any number of streams, one after the other.
@@ -25,18 +25,18 @@ pub(crate) struct SpillFile {
     end: u64,
 }
 
-/// Batches in a temporary file, which goes with them.
+/// Batches in a temporary file; the file is deleted with the last of them.
 #[derive(Debug, Clone)]
 pub(crate) struct Spilled {
     file: Arc<File>,
     start: u64,
 }
 
-/// The batches of a temporary file, in their order.
+/// The batches of a temporary file, in order.
 #[derive(Debug)]
 pub(crate) struct SpillReader(StreamReader<BufReader<Positioned>>);
 
-/// A file that is read and written at a position of its own, so that several can use it at once.
+/// A file read and written at explicit positions, so that several users can share it.
 #[derive(Debug)]
 struct Positioned {
     file: Arc<File>,
@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// Rows of many types, with metadata of fields, as the extension types of variants and uuids have.
+    /// Rows of many types, with field metadata, as the extension types of variants and uuids have.
     fn rows(start: i32, count: i32) -> RecordBatch {
         let numbers: Vec<i32> = (start..start + count).collect();
         let text = |number: &i32| (number % 3 != 0).then(|| format!("text {number} {}", "x".repeat(20)));

@@ -1,8 +1,8 @@
-//! Transforms of whole columns: the kernels of `format`, on all processors where a column is long.
+//! Transforms of whole columns: the kernels of `format`, on all processors if a column is long.
 //!
-//! A column is cut into chunks that fit a second-level cache. Chunks of numbers are put where they belong as soon as they
-//! are computed, so that new pages of the result are first touched on all processors; texts are put together at the end.
-//! The result does not depend on the number of threads.
+//! A column is cut into chunks that fit into the L2 cache. Fixed-width results are written to their final place as
+//! soon as they are computed, so that all processors share the page faults of the new buffer; strings are
+//! concatenated at the end. The result does not depend on the number of threads.
 
 use std::mem::MaybeUninit;
 use std::ops::BitOr;
@@ -25,12 +25,12 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::runtime;
 
-/// Values of a chunk; few under Miri, which takes a second for some thousands.
+/// Values per chunk; few under Miri, which takes a second for some thousands.
 const CHUNK: usize = if cfg!(miri) { 1 << 6 } else { 1 << 15 };
-/// Columns below this length are done at once.
+/// Shorter columns are processed at once.
 const LONG: usize = 4 * CHUNK;
 
-/// Values by which to decide whether a column is worth [`equal_texts`].
+/// Number of values to sample before trying [`equal_texts`].
 const FEW: usize = 1 << 10;
 
 /// What [`Transform::kernel`] returns for `array`.
@@ -42,8 +42,8 @@ pub fn apply(transform: &Transform, array: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// What [`apply`] gives for an array whose offsets, views and texts nobody has looked at; none where values do not lie in
-/// their data, or where a text of the results is not UTF-8. Each chunk is checked just before the kernel takes it: by all
+/// As [`apply`], for an array whose offsets, views and strings are unchecked; `None` if values are outside their
+/// data, or a string in the results is not UTF-8. Each chunk is checked just before the kernel uses it: on all
 /// processors, and the kernel finds it in the cache.
 pub fn apply_checked(transform: &Transform, array: &ArrayRef) -> Result<Option<ArrayRef>> {
     match (Work { transform, checks: true }).all(array) {
@@ -55,7 +55,7 @@ pub fn apply_checked(transform: &Transform, array: &ArrayRef) -> Result<Option<A
 
 /// Why there are no results.
 enum Stop {
-    /// What `checks` ask for is not so.
+    /// A check failed.
     Unsound,
     Failed(Error),
 }
@@ -72,7 +72,7 @@ impl From<icefield_format::Error> for Stop {
     }
 }
 
-/// A transform, and whether the array is to be checked on the way.
+/// A transform, and whether to check the array on the way.
 struct Work<'a> {
     transform: &'a Transform,
     checks: bool,
@@ -87,7 +87,7 @@ impl Work<'_> {
         if matches!(self.transform, Transform::Identity | Transform::Void | Transform::Unknown(_)) {
             return self.identical(array, self.transform.kernel(array)?);
         }
-        // One value tells the type of the result; what the transform does not take is refused.
+        // One value gives the result type and refuses unsupported input types.
         let first = self.chunk(&array.slice(0, 1))?;
         if first.data_type() == array.data_type() && first.data_type() == &DataType::Date32 {
             return Ok(self.transform.kernel(array)?); // the days of dates are the dates
@@ -106,10 +106,10 @@ impl Work<'_> {
         }
     }
 
-    /// The results of a part of the array.
+    /// The results for a part of the array.
     fn chunk(&self, array: &ArrayRef) -> Result<ArrayRef, Stop> {
         if let (true, true, Transform::Truncate(width)) = (self.checks, has_offsets(array), self.transform) {
-            // Passes of their own over offsets and texts took a tenth of the time of the kernel.
+            // Separate passes over offsets and strings took a tenth of the kernel's time.
             let truncated = truncate_unchecked(array, *width)?.ok_or(Stop::Unsound)?;
             let is_sound = truncated.is_ascii || self.gives(&truncated.results);
             return if is_sound { Ok(truncated.results) } else { Err(Stop::Unsound) };
@@ -124,19 +124,19 @@ impl Work<'_> {
         Ok(results)
     }
 
-    /// Whether the kernel may look at an array.
+    /// Whether the array is safe for the kernel.
     fn takes(&self, array: &ArrayRef) -> bool {
         !self.checks || places::are_sound(array)
     }
 
-    /// Whether results may be handed out. Kernels read bytes, and buckets are made of any: what is left of a text is all
-    /// that must be one.
+    /// Whether the results are safe to return. Kernels read bytes, and buckets accept any bytes; only strings that
+    /// remain in the results must be valid.
     fn gives(&self, results: &ArrayRef) -> bool {
         let texts = results.as_any_dictionary_opt().map_or(results, |dictionary| dictionary.values());
         !self.checks || text::fault_of(texts).is_none()
     }
 
-    /// Results that are the array, or none of it, once they have been checked.
+    /// Results that are the input array itself, once it has been checked.
     fn identical(&self, array: &ArrayRef, results: ArrayRef) -> Result<ArrayRef, Stop> {
         let sound = !self.checks
             || runtime::pool()?.install(|| {
@@ -147,7 +147,7 @@ impl Work<'_> {
     }
 }
 
-/// Whether values are texts or bytes one after the other.
+/// Whether values are strings or binaries with offsets.
 fn has_offsets(array: &ArrayRef) -> bool {
     matches!(array.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary)
 }
@@ -159,7 +159,7 @@ fn numbers(work: &Work<'_>, array: &ArrayRef, ty: &DataType, width: usize) -> Re
     Ok(whole.map_err(|error| Error::Internal(format!("transform {}: {error}", work.transform)))?)
 }
 
-/// Views: only these are made anew, the buffers are shared. Where no value is longer than wanted all is shared.
+/// Views: only the views are new, the buffers are shared. If no value is longer than the width, everything is shared.
 fn views<T: ByteViewType>(work: &Work<'_>, array: &ArrayRef) -> Result<ArrayRef, Stop> {
     let whole = array.as_byte_view::<T>();
     if let Transform::Truncate(length) = work.transform {
@@ -177,7 +177,7 @@ fn views<T: ByteViewType>(work: &Work<'_>, array: &ArrayRef) -> Result<ArrayRef,
     Ok(Arc::new(results))
 }
 
-/// The first buffer of the results, of `width` bytes a value.
+/// The first buffer of the results, with `width` bytes per value.
 fn filled(work: &Work<'_>, array: &ArrayRef, width: usize) -> Result<Buffer, Stop> {
     let mut out: Vec<u128> = memory::reserved((array.len() * width).div_ceil(size_of::<u128>()));
     let bytes = bytes_of(out.spare_capacity_mut());
@@ -214,7 +214,7 @@ fn filled(work: &Work<'_>, array: &ArrayRef, width: usize) -> Result<Buffer, Sto
     Ok(Buffer::from_vec(out))
 }
 
-/// The whole column again, for an error that names the right row.
+/// Computes the whole column again, for an error that names the right row.
 fn in_chunk(work: &Work<'_>, array: &ArrayRef, stop: Stop) -> Stop {
     match stop {
         Stop::Unsound => Stop::Unsound,
@@ -229,7 +229,7 @@ fn chunk(array: &ArrayRef, number: usize) -> ArrayRef {
 
 fn bytes_of(words: &mut [MaybeUninit<u128>]) -> &mut [MaybeUninit<u8>] {
     let length = std::mem::size_of_val(words);
-    // SAFETY: the same memory, of which nothing is said to be initialised.
+    // SAFETY: the same memory; the type does not claim that it is initialised.
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), length) }
 }
 
@@ -292,8 +292,8 @@ where
     Ok(Arc::new(whole))
 }
 
-/// Values truncated to `length`, none of which is shorter: where each belongs is known before, so that it is put there at
-/// once. None where one is shorter, or not as simple as [`truncate_equally`] has them.
+/// Values truncated to `length`, none shorter: their positions are known in advance, so they are written in place.
+/// `None` if one is shorter, or not as simple as [`truncate_equally`] requires.
 fn equal_texts<T>(whole: &ArrayRef, length: usize) -> Result<Option<ArrayRef>>
 where
     T: ByteArrayType<Offset: ArrowNativeTypeOp + BitOr<Output = T::Offset>>,
@@ -319,7 +319,7 @@ where
             for (end, number) in ends.iter_mut().zip(start + 1..) {
                 end.write(T::Offset::usize_as(number * length));
             }
-            // Offsets that do not ascend are no equal values; what they end at was looked at above.
+            // Offsets that do not ascend are not equal lengths; their upper bound was checked above.
             truncate_equally(&array.slice(start, ends.len()), length, heads)
         })
     });
@@ -391,7 +391,7 @@ mod tests {
         }
     }
 
-    /// Columns without a short value have a way of their own: it is left again where a late value is short or not ASCII.
+    /// Columns without short values have a fast path, which is abandoned if a later value is short or not ASCII.
     #[test]
     fn long_columns_of_long_values_are_what_the_kernel_says() {
         let late = (LONG + CHUNK / 32) as i64;
@@ -425,12 +425,12 @@ mod tests {
         }
     }
 
-    /// Arrays with one fault, in any chunk, that no transform may take.
+    /// Arrays with one fault, in any chunk, that no transform may accept.
     fn faulty() -> Vec<(ArrayRef, String)> {
         let rows = ROWS as usize;
         let (mut made, text) = (Vec::<(ArrayRef, String)>::new(), "é: a text that is not short");
         let views: ArrayRef = Arc::new(StringViewArray::from(vec![text; rows]));
-        // Kernels have a way for long values, one for short ones of ASCII, and one for all others.
+        // Kernels have separate paths for long values, for short ASCII values, and for all others.
         let some = [CHUNK + 1, rows];
         let kinds = [
             (text, text, &[1, CHUNK, CHUNK + 1, rows][..]),

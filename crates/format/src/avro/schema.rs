@@ -340,7 +340,7 @@ enum Base {
     Fixed(u64),
 }
 
-/// Digits of a decimal, at the most.
+/// Digits of a decimal, at most.
 const MOST_DIGITS: u8 = 38;
 
 /// The logical type of a primitive. As the Avro specification wants it ("Logical Types"), one that is unknown, malformed or not one of

@@ -286,7 +286,7 @@ fn is_geometry(term: &BoundTerm) -> bool {
     term.is_plain() && matches!(term.ty, Type::Primitive(PrimitiveType::Geometry { .. }))
 }
 
-/// A literal outside of the type's range decides the comparison; one between two values moves to the lower one.
+/// A literal outside the type's range decides the comparison; one between two values moves to the lower one.
 fn bind_comparison(term: BoundTerm, comparison: Comparison, literal: &Literal) -> Result<BoundExpr> {
     use Comparison as C;
     let (comparison, value) = match (converted(&term, literal)?, comparison) {

@@ -1,6 +1,6 @@
 //! Conversion of literals to the type of the column they meet, as the Java library's `Literal.to` does it.
 //!
-//! A literal outside of the range of the type is not an error: the predicate then holds for all values or for none.
+//! A literal outside the range of the type is not an error: the predicate then holds for all values or for none.
 
 use crate::error::{Error, Result};
 use crate::types::{PrimitiveType, Type};

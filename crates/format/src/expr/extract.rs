@@ -1,4 +1,4 @@
-//! Terms inside of variants: `v:a.b::long`, the Java library's `extract("v", "$.a.b", "long")`.
+//! Terms inside variants: `v:a.b::long`, the Java library's `extract("v", "$.a.b", "long")`.
 //!
 //! A term is null where the variant has no such value, and where the value cannot be read as the type without loss of meaning: text is no number,
 //! and a number no text. What can be read as what is [`cast`], the library's `VariantExpressionUtil`.
@@ -24,7 +24,7 @@ use super::lexer;
 use super::literal::write_quoted;
 use crate::value::variant::path::Step;
 
-/// A value inside of a variant, as a type.
+/// A value inside a variant, as a type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extract {
     path: Path,

@@ -89,7 +89,7 @@ pub struct Term {
     pub name: String,
     /// The transform that is applied to the column's values.
     pub transform: Option<Transform>,
-    /// The value inside of the column's variants; there is no transform then.
+    /// The value inside the column's variants; there is no transform then.
     pub extract: Option<Extract>,
 }
 
@@ -218,7 +218,7 @@ impl Term {
         Self { name: name.into(), transform: Some(transform), extract: None }
     }
 
-    /// A value inside of a column of variants.
+    /// A value inside a column of variants.
     pub fn extract(extract: Extract, name: impl Into<String>) -> Self {
         Self { name: name.into(), transform: None, extract: Some(extract) }
     }

@@ -124,7 +124,7 @@ impl BoundExpr {
         })
     }
 
-    /// Whether one row matches: a value a field, in the order of the schema or of the partition tuple. What is inside of lists and
+    /// Whether one row matches: a value a field, in the order of the schema or of the partition tuple. What is inside lists and
     /// maps is taken for null.
     #[must_use]
     pub fn matches(&self, row: &[Option<Value>]) -> bool {

@@ -8,7 +8,7 @@ use crate::limits::Limits;
 
 impl NameMapping {
     /// The Avro schema with ids where the mapping has them. Ids that are there are kept; what has none, and what is
-    /// inside of it, is left as it is and not read.
+    /// inside it, is left as it is and not read.
     pub fn apply_to_avro(&self, schema: &Json) -> Result<Json> {
         let limits = Limits::default();
         Walk { mapping: self, depth: limits.depth }.schema(schema, "")

@@ -7,7 +7,7 @@ use super::{Field, Schema, StructType, Type};
 use crate::error::{Error, Result};
 
 impl Schema {
-    /// The same columns with new ids, counted on from `last_id`: all fields of a struct before those inside of them.
+    /// The same columns with new ids, counted on from `last_id`: all fields of a struct before those inside them.
     pub fn with_fresh_ids(&self, schema_id: i32, last_id: &mut i32) -> Result<Self> {
         self.with_ids(schema_id, &mut |_| next_id(last_id))
     }
@@ -61,7 +61,7 @@ impl Type {
         self.with_ids(&mut |_| next_id(last_id))
     }
 
-    /// The same type with other ids for the fields inside: all of one level before those inside of them.
+    /// The same type with other ids for the fields inside: all of one level before those inside them.
     pub(super) fn with_ids(&self, assign: &mut dyn FnMut(&Field) -> Result<i32>) -> Result<Self> {
         if !self.is_nested() {
             return Ok(self.clone());

@@ -36,7 +36,7 @@ impl Schema {
 
     /// The columns that [`Schema::select`] finds, in the order in which they are named.
     ///
-    /// A struct stands where it, or the first field inside of it, is named, and its fields are ordered in the same way.
+    /// A struct stands where it, or the first field inside it, is named, and its fields are ordered in the same way.
     /// `*` stands for all columns; those that are named before it come first.
     pub fn select_in_order<S: AsRef<str>>(&self, names: &[S], case_sensitive: bool) -> Result<Self> {
         let mut order = Order { named: HashMap::new(), all: usize::MAX };
@@ -66,8 +66,8 @@ impl Schema {
         self.pruned(ids, Nested::Whole)
     }
 
-    /// Exactly the fields with these ids and what is around them: a struct is empty unless fields inside of it are
-    /// given too. Lists and maps cannot be given, only what is inside of them.
+    /// Exactly the fields with these ids and what is around them: a struct is empty unless fields inside it are
+    /// given too. Lists and maps cannot be given, only what is inside them.
     pub fn project(&self, ids: &HashSet<i32>) -> Result<Self> {
         self.pruned(ids, Nested::Bare)
     }
@@ -105,7 +105,7 @@ struct Order {
 }
 
 impl Order {
-    /// Sorts fields, and those inside of them; returns the first place at which one of them is named. `outer` is the place
+    /// Sorts fields, and those inside them; returns the first place at which one of them is named. `outer` is the place
     /// at which what is around them is named.
     fn fields(&self, fields: &mut [Field], outer: usize) -> usize {
         let mut places: HashMap<i32, usize> = HashMap::with_capacity(fields.len());

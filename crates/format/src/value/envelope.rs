@@ -97,7 +97,7 @@ impl Envelope {
     }
 }
 
-/// Whether a point that is on no edge is inside of an odd number of rings.
+/// Whether a point that is on no edge is inside an odd number of rings.
 fn is_inside([x, y]: [f64; 2], rings: &[Vec<[f64; 2]>]) -> bool {
     let crosses = |pair: &&[[f64; 2]]| match pair {
         [[x1, y1], [x2, y2]] => (*y1 > y) != (*y2 > y) && x < (x2 - x1) * (y - y1) / (y2 - y1) + x1,

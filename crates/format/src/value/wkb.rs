@@ -2,7 +2,7 @@
 
 use super::geo::GeoBound;
 
-/// Collections inside of each other, at the most.
+/// Collections inside of each other, at most.
 const DEPTH: usize = 32;
 
 /// The smallest and largest coordinates of shapes so far: x, y, z, m.

@@ -33,7 +33,7 @@ use crate::format::values::{primitive, to_python};
 #[derive(Debug, Clone)]
 pub(crate) struct PyBoundExpression(pub BoundExpr);
 
-/// What a bound predicate tests: a column by its field id, a transform of one, or a value inside of a variant.
+/// What a bound predicate tests: a column by its field id, a transform of one, or a value inside a variant.
 #[pyclass(frozen, subclass, name = "BoundTerm", module = "icefield.expressions")]
 #[derive(Debug, Clone)]
 pub(crate) struct PyBoundTerm(pub Arc<BoundTerm>);

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use crate::format::classes::{bases, classes, made};
 
-/// What a predicate tests: a column by its name, a transform of one, or a value inside of a variant.
+/// What a predicate tests: a column by its name, a transform of one, or a value inside a variant.
 #[pyclass(frozen, subclass, name = "Term", module = "icefield.expressions")]
 #[derive(Debug, Clone)]
 pub struct PyTerm(pub Term);

@@ -265,13 +265,13 @@ impl PyStructType {
         Ok(PyClassInitializer::from(PyIcebergType(ty)).add_subclass(Self))
     }
 
-    /// The field with this id, not looking inside of the fields.
+    /// The field with this id, not looking inside the fields.
     fn field(slf: PyRef<'_, Self>, field_id: Id<i32>) -> Option<PyField> {
         let id = field_id.0?;
         members(&slf.as_super().0).iter().find(|field| field.id == id).cloned().map(PyField)
     }
 
-    /// The field with this name, not looking inside of the fields.
+    /// The field with this name, not looking inside the fields.
     #[pyo3(signature = (name, case_sensitive=true))]
     fn field_by_name(slf: PyRef<'_, Self>, name: &str, case_sensitive: bool) -> Option<PyField> {
         let lower = name.to_lowercase();

@@ -150,7 +150,7 @@ impl PyTableState {
 
     /// Delete the files that the metadata names.
     ///
-    /// Return how many could not be read or deleted, and the first reasons. Nothing is deleted outside of the folders
+    /// Return how many could not be read or deleted, and the first reasons. Nothing is deleted outside the folders
     /// of the table, by way of a link, or in the folder ``warehouse`` itself or above it.
     #[pyo3(signature = (warehouse=None))]
     fn purge(&self, py: Python<'_>, warehouse: Option<&str>) -> Result<(usize, Vec<String>)> {

@@ -1,9 +1,9 @@
-//! The memory of the batches that wait: readers of later tasks wait while it is used up.
+//! The memory budget of buffered batches: readers of later tasks wait while it is used up.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Bytes that the batches of a stream may take while they wait. The task whose batches are next never waits, so that a stream
-/// goes on however small its memory is.
+/// Maximum bytes of buffered batches of a stream. The task whose batches are next never waits, so the stream makes
+/// progress with any budget.
 #[derive(Debug)]
 pub(super) struct Budget {
     most: usize,
@@ -16,17 +16,17 @@ struct State {
     held: usize,
     /// The task whose batches are next.
     next: u64,
-    /// Nobody takes batches any more.
+    /// The consumer is gone.
     is_closed: bool,
 }
 
 impl Budget {
-    /// So many bytes.
+    /// A budget of `most` bytes.
     pub(super) fn new(most: usize) -> Self {
         Self { most, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Waits until a task may hold so many bytes more.
+    /// Waits until a task may hold `bytes` more.
     pub(super) fn take(&self, task: u64, bytes: usize) {
         let mut state = self.state();
         while !state.is_closed && state.next != task && state.held.saturating_add(bytes) > self.most {
@@ -35,7 +35,7 @@ impl Budget {
         state.held = state.held.saturating_add(bytes);
     }
 
-    /// Bytes that are no longer held.
+    /// Releases bytes.
     pub(super) fn give(&self, bytes: usize) {
         let mut state = self.state();
         state.held = state.held.saturating_sub(bytes);
@@ -53,7 +53,7 @@ impl Budget {
         }
     }
 
-    /// Nobody waits any more.
+    /// Ends all waits.
     pub(super) fn close(&self) {
         self.state().is_closed = true;
         self.changed.notify_all();

@@ -1,4 +1,4 @@
-//! Threads that take one job after the other.
+//! Threads that run one job after the other.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,10 +6,10 @@ use std::thread;
 
 use crate::error::{Error, Result};
 
-/// What a thread does; it must not panic.
+/// A thread's work; it must not panic.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads that end with their team, once they are done with what they do.
+/// Threads that end with their team, after their current job.
 #[derive(Default)]
 pub(super) struct Team(Arc<Shared>);
 
@@ -22,13 +22,14 @@ struct Shared {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
-    /// Threads that wait for a job.
+    /// Number of threads without a job.
     idle: usize,
     has_ended: bool,
 }
 
 impl Team {
-    /// Runs a job on a thread that is idle, else on another one. No job waits for another: they may wait for one another.
+    /// Runs a job on an idle thread, otherwise on a new one. A job never queues behind another, because jobs may wait
+    /// for one another.
     pub(super) fn run(&self, job: Job) -> Result<()> {
         let mut state = self.0.lock();
         state.jobs.push_back(job);

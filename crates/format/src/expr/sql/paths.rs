@@ -1,4 +1,4 @@
-//! Values inside of variants in SQL-like text: `v:a.b[0]::long`.
+//! Values inside variants in SQL-like text: `v:a.b[0]::long`.
 
 use crate::error::Result;
 use crate::limits::Limits;
@@ -12,7 +12,7 @@ use super::super::predicate::Term;
 use super::Parser;
 
 impl Term {
-    /// Reads a value inside of a variant, `v:a.b[0]::long`. Errors name the character where they occurred.
+    /// Reads a value inside a variant, `v:a.b[0]::long`. Errors name the character where they occurred.
     pub fn parse_extract(text: &str) -> Result<Self> {
         let tokens = tokens(text)?;
         let mut parser =

@@ -73,7 +73,7 @@ impl Schema {
 /// Stands for an id until all that are there are known; ids of fields are not negative.
 const NO_ID: i32 = -1;
 
-/// The highest id of a field and those inside of it; 0 if none has one.
+/// The highest id of a field and those inside it; 0 if none has one.
 fn highest_id(field: &Field) -> i32 {
     field.ty.children().into_iter().map(highest_id).fold(field.id.max(0), i32::max)
 }

@@ -14,7 +14,7 @@ use crate::value::{calendar, decimal, human};
 use super::node::{Node, Variant};
 use super::{DEPTH, corrupt};
 
-/// Bytes of text, at the most: values that share bytes may make a text that is far larger than the variant.
+/// Bytes of text, at most: values that share bytes may make a text that is far larger than the variant.
 const MOST: usize = 1 << 30;
 
 /// The JSON text of a value.

@@ -1,7 +1,7 @@
 //! Variant values (Parquet's `VariantEncoding.md`, version 1): two byte strings that hold a value of any type.
 //!
 //! [`metadata`] is the dictionary of field names, [`node`] decodes one value, [`encode`] writes, [`tree`] holds values that are built, [`json`] and
-//! [`human`] are texts, [`path`] finds a value inside of another, [`column`] is Arrow's form. Nothing here trusts an offset or a count, and nesting ends at [`DEPTH`] as in the
+//! [`human`] are texts, [`path`] finds a value inside another, [`column`] is Arrow's form. Nothing here trusts an offset or a count, and nesting ends at [`DEPTH`] as in the
 //! Java library.
 
 pub mod column;
@@ -21,7 +21,7 @@ pub use tree::Tree;
 
 use crate::error::{Error, Result};
 
-/// Objects and arrays inside of each other, at the most (the Java library's `MAX_VARIANT_DEPTH`).
+/// Objects and arrays inside of each other, at most (the Java library's `MAX_VARIANT_DEPTH`).
 pub const DEPTH: usize = 1000;
 
 /// An unsigned little-endian number of one to four bytes.
