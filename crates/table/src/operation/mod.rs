@@ -21,6 +21,7 @@ pub mod replace;
 pub mod replace_partitions;
 pub mod replace_rows;
 pub mod rewrite_files;
+mod rewrite_groups;
 pub mod rewrite_manifests;
 pub mod row_change;
 mod row_condition;

@@ -3,8 +3,7 @@
 //! What is rewritten is read through the reader that knows all deletes, and keeps its partition, its partition spec and, from
 //! version 3 on, the lineage of its rows. A file of which nothing is left is removed, and none without rows is written.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use icefield_format::manifest::DataFile;
 use icefield_format::metadata::properties::{
@@ -12,19 +11,15 @@ use icefield_format::metadata::properties::{
 };
 use icefield_format::metadata::{FormatVersion, StringMap, TableMetadata};
 use icefield_format::puffin::DeletionVector;
-use icefield_format::types::Schema;
-use icefield_format::types::arrow::ToArrow;
 use uuid::Uuid;
 
 use super::matching::{MatchedFile, MatchedRows, Matches};
+use super::rewrite_groups::{Layout, Rewrite, discard};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
-use crate::stream::BatchStream;
 use crate::write::deletes::positions::write_positions;
 use crate::write::deletes::vectors::write_vectors;
 use crate::write::deletes::{DeleteConfig, DeletedRows, Granularity};
-use crate::write::{TableWriter, WriterConfig};
-use crate::{interrupt, runtime};
 
 /// Of a file that loses at least one of so many of its rows, the others are rewritten, where the table does not say how rows are
 /// deleted: reading it beside its deletes would cost more than is saved, time after time.
@@ -312,74 +307,15 @@ impl<'a> Removals<'a> {
         if files.is_empty() {
             return Ok(Vec::new());
         }
-        let columns = self.matches.columns(metadata.format_version() >= FormatVersion::V3)?;
-        let threads = runtime::threads();
-        let workers = threads.min(files.len());
-        let (next, stopped, done) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new((Vec::new(), None)));
-        let work = || {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(file) = files.get(number).filter(|_| !stopped.load(Ordering::Relaxed)) else { return };
-                let written = self.writer(storage, metadata, operation, &columns, (number, file)).and_then(|writer| {
-                    let rows = self.matches.rows_left(file, columns.clone(), workers)?;
-                    copy(rows, writer, &stopped)
-                });
-                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                match written {
-                    Ok(written) => done.0.extend(written),
-                    Err(error) => {
-                        done.1.get_or_insert(error);
-                        stopped.store(true, Ordering::Relaxed);
-                    }
-                }
-            }
+        let columns = &self.matches.columns(metadata.format_version() >= FormatVersion::V3)?;
+        let layout = |file: &&MatchedFile| Layout {
+            spec: file.part.partition.spec.spec.clone(),
+            partition: file.part.partition.tuple.clone(),
+            sorted_by: file.file.sort_order_id,
         };
-        std::thread::scope(|scope| {
-            (1..workers).for_each(|_| drop(scope.spawn(work)));
-            work();
-        });
-        let (mut written, failed) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(error) = failed {
-            discard(storage, &written);
-            return Err(error);
-        }
-        written.sort_by(|a: &DataFile, b| a.file_path.cmp(&b.file_path));
-        Ok(written)
+        let rows = |file: &&MatchedFile, workers| self.matches.rows_left(file, columns.clone(), workers);
+        Rewrite { storage, metadata, columns, operation }.run(files, layout, rows)
     }
-
-    /// A writer of what is left of a file.
-    fn writer(
-        &self,
-        storage: &Storage,
-        metadata: &TableMetadata,
-        operation: Uuid,
-        columns: &Arc<Schema>,
-        (number, file): (usize, &MatchedFile),
-    ) -> Result<TableWriter> {
-        let mut config = WriterConfig::of_table(storage.clone(), metadata);
-        config.schema = columns.clone();
-        config.spec = file.part.partition.spec.spec.clone();
-        config.partition = Some(file.part.partition.tuple.clone());
-        // Rows keep their order, and so the name of it.
-        (config.order, config.sorted_by) = (None, file.file.sort_order_id);
-        (config.operation, config.task) = (operation, u32::try_from(number).unwrap_or(u32::MAX));
-        TableWriter::new(config, &columns.to_arrow(&ToArrow::default())?)
-    }
-}
-
-/// Writes rows until another thread has failed.
-fn copy(rows: BatchStream, mut writer: TableWriter, stopped: &AtomicBool) -> Result<Vec<DataFile>> {
-    for batch in rows {
-        let ended = || match stopped.load(Ordering::Relaxed) {
-            true => Err(Error::Internal("another thread has failed".to_owned())),
-            false => interrupt::check(),
-        };
-        if let Err(error) = ended().and(batch).and_then(|batch| writer.write(&batch)) {
-            writer.abort();
-            return Err(error);
-        }
-    }
-    writer.finish()
 }
 
 impl ChangedFiles {
@@ -393,9 +329,4 @@ impl ChangedFiles {
         discard(storage, &self.added);
         discard(storage, &self.added_deletes);
     }
-}
-
-fn discard(storage: &Storage, files: &[DataFile]) {
-    let paths: Vec<String> = files.iter().map(|file| file.file_path.clone()).collect();
-    storage.discard(&paths, "files of a change of rows that failed");
 }

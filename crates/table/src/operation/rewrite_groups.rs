@@ -1,0 +1,115 @@
+//! Groups of rows that are written again, each as new files: of one data file without some of its rows, or of several data
+//! files together.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use icefield_format::manifest::DataFile;
+use icefield_format::metadata::TableMetadata;
+use icefield_format::spec::PartitionSpec;
+use icefield_format::types::Schema;
+use icefield_format::types::arrow::ToArrow;
+use icefield_format::value::Value;
+use uuid::Uuid;
+
+use crate::error::Result;
+use crate::storage::Storage;
+use crate::stream::BatchStream;
+use crate::write::{TableWriter, WriterConfig};
+use crate::{interrupt, runtime};
+
+/// What all groups of a rewrite have in common.
+pub(super) struct Rewrite<'a> {
+    pub(super) storage: &'a Storage,
+    pub(super) metadata: &'a TableMetadata,
+    /// The columns that rows are read and written with: those of the table, and from version 3 on their lineage.
+    pub(super) columns: &'a Arc<Schema>,
+    /// Names of the new files hold it.
+    pub(super) operation: Uuid,
+}
+
+/// How the rows of a group are written. They keep the order that they are read in.
+pub(super) struct Layout {
+    pub(super) spec: Arc<PartitionSpec>,
+    /// The partition of all rows.
+    pub(super) partition: Vec<Option<Value>>,
+    /// The sort order that the rows have already.
+    pub(super) sorted_by: Option<i32>,
+}
+
+impl Rewrite<'_> {
+    /// Writes groups, several at a time. `rows` reads those of a group; it is told how many are read at the same time. The new
+    /// files are sorted by path.
+    ///
+    /// # Errors
+    /// The first error of a group. The files of all groups are deleted then.
+    pub(super) fn run<G: Sync>(
+        &self,
+        groups: &[G],
+        layout: impl Fn(&G) -> Layout + Sync,
+        rows: impl Fn(&G, usize) -> Result<BatchStream> + Sync,
+    ) -> Result<Vec<DataFile>> {
+        let workers = runtime::threads().min(groups.len());
+        let (next, stopped, done) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new((Vec::new(), None)));
+        let work = || {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(group) = groups.get(number).filter(|_| !stopped.load(Ordering::Relaxed)) else { return };
+                let written =
+                    self.writer(number, layout(group)).and_then(|writer| copy(rows(group, workers)?, writer, &stopped));
+                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                match written {
+                    Ok(written) => done.0.extend(written),
+                    Err(error) => {
+                        done.1.get_or_insert(error);
+                        stopped.store(true, Ordering::Relaxed);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            (1..workers).for_each(|_| drop(scope.spawn(work)));
+            work();
+        });
+        let (mut written, failed) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = failed {
+            discard(self.storage, &written);
+            return Err(error);
+        }
+        written.sort_by(|a: &DataFile, b| a.file_path.cmp(&b.file_path));
+        Ok(written)
+    }
+
+    /// The writer of a group.
+    fn writer(&self, number: usize, layout: Layout) -> Result<TableWriter> {
+        let mut config = WriterConfig::of_table(self.storage.clone(), self.metadata);
+        config.schema = self.columns.clone();
+        config.spec = layout.spec;
+        config.partition = Some(layout.partition);
+        // Rows keep their order, and so the name of it.
+        (config.order, config.sorted_by) = (None, layout.sorted_by);
+        (config.operation, config.task) = (self.operation, u32::try_from(number).unwrap_or(u32::MAX));
+        TableWriter::new(config, &self.columns.to_arrow(&ToArrow::default())?)
+    }
+}
+
+/// Writes rows; none of them where another thread fails meanwhile.
+fn copy(rows: BatchStream, mut writer: TableWriter, stopped: &AtomicBool) -> Result<Vec<DataFile>> {
+    for batch in rows {
+        if stopped.load(Ordering::Relaxed) {
+            writer.abort();
+            return Ok(Vec::new());
+        }
+        if let Err(error) = interrupt::check().and(batch).and_then(|batch| writer.write(&batch)) {
+            writer.abort();
+            return Err(error);
+        }
+    }
+    writer.finish()
+}
+
+/// Deletes files of a change that failed.
+pub(super) fn discard(storage: &Storage, files: &[DataFile]) {
+    let paths: Vec<String> = files.iter().map(|file| file.file_path.clone()).collect();
+    storage.discard(&paths, "files of a change of rows that failed");
+}
