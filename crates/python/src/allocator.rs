@@ -12,7 +12,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// `mi_option_purge_delay`, which the bindings do not name, and its default.
 const PURGE_DELAY: (mi_option_t, c_long) = (15, 1_000);
 
-/// Milliseconds for which freed memory is kept for whoever needs some next: those of jemalloc.
+/// Milliseconds for which freed memory is kept for reuse, as in jemalloc.
 const KEPT_FOR: c_long = 10_000;
 
 /// Keeps freed memory for ten seconds, unless `MIMALLOC_PURGE_DELAY` says for how long.

@@ -1,6 +1,6 @@
-//! Work on the other side of the border: without Python's lock, and a panic ends as an exception.
+//! Runs work without Python's lock, and turns a panic into an exception.
 //!
-//! A panic is a defect, of ours or of a library on bytes that it did not expect. PyO3 would raise it as
+//! A panic is a defect, in icefield or in a library on unexpected bytes. PyO3 would raise it as
 //! `PanicException`, which `except Exception` does not catch: one bad file would end a server.
 
 use std::any::Any;

@@ -1,4 +1,4 @@
-//! Errors of the Rust crates as the classes of `icefield.errors`: the one table of which becomes which.
+//! Maps errors of the Rust crates to the classes of `icefield.errors`, in one table.
 //!
 //! Functions of this crate return [`Result`]; `?` takes the errors of every crate beneath and Python's own.
 
@@ -59,7 +59,7 @@ impl From<icefield_format::Error> for BorderError {
             Error::Unfit(_) => ValidationError::new_err(message),
             Error::Unsupported(_) => UnsupportedFeatureError::new_err(message),
             Error::RequirementFailed(_) => CommitFailedException::new_err(message),
-            // The enum may grow; what is not named yet still is one of ours.
+            // The enum may grow; a variant without a line here is still an icefield error.
             _ => IcefieldError::new_err(message),
         })
     }

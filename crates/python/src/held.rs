@@ -39,7 +39,7 @@ impl<T> Held<T> {
         Self { what, holder: Mutex::new(None), free: Condvar::new(), value: Mutex::new(value) }
     }
 
-    /// Waits until no other call uses the value. Call it without Python's lock, inside of [`crate::entry::detached`].
+    /// Waits until no other call uses the value. Call it without Python's lock, inside [`crate::entry::detached`].
     pub(crate) fn hold(&self) -> Result<Hold<'_, T>> {
         let own = thread::current().id();
         loop {

@@ -1,5 +1,5 @@
-//! `icefield._core`: the border between Python and the crates beneath. Arguments in, Arrow or small values out, errors
-//! mapped; no logic.
+//! `icefield._core`: the binding of the Rust crates for Python. Arguments in, Arrow or small values out, errors mapped;
+//! no logic.
 //!
 //! A folder for each crate beneath ([`mod@format`], [`table`], [`orc`]), one for the conversion of [`arguments`], one for
 //! Arrow ([`capsule`]). A file with classes or functions has one line in [`ROOMS`]. The rules: classes are `frozen`; what

@@ -1,4 +1,4 @@
-//! The one door to bytes: files of tables by URL, with the properties of a catalog.
+//! Access to bytes: files of tables by URL, with the properties of a catalog.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

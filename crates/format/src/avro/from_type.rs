@@ -13,7 +13,7 @@ pub fn record_schema(name: &str, ty: &StructType) -> Result<Json> {
     made.record(name, ty)
 }
 
-/// Bytes of a decimal of this precision: the fewest that hold each number of so many digits.
+/// Bytes of a decimal of this precision: the fewest that hold each number with this many digits.
 pub fn decimal_bytes(precision: u8) -> usize {
     let largest = 10i128.saturating_pow(u32::from(precision)).saturating_sub(1);
     (1..16).find(|bytes| largest < 1i128 << (bytes * 8 - 1)).unwrap_or(16)

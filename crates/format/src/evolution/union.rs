@@ -36,7 +36,7 @@ impl UpdateSchema {
         Ok(())
     }
 
-    /// What is inside of two fields of the same name.
+    /// The nested fields of two fields with the same name.
     fn union_types(&mut self, existing: &Field, other: &Field) -> Result<()> {
         match (&existing.ty, &other.ty) {
             (Type::Struct(ty), Type::Struct(other)) => self.union_structs(Some(existing.id), ty, other),
@@ -77,7 +77,7 @@ impl UpdateSchema {
         Ok(())
     }
 
-    /// Whether values of `other` fit without a change of type. What is inside of nested types is compared by itself.
+    /// Whether values of `other` fit without a change of type. Nested fields are compared separately.
     fn is_no_wider(&self, existing: &Type, other: &Type) -> bool {
         match (existing, other) {
             (Type::Primitive(existing), Type::Primitive(_)) => {

@@ -63,7 +63,7 @@ pub struct BoundTerm {
     pub reference: BoundReference,
     /// The transform that is applied to its values.
     pub transform: Option<Transform>,
-    /// The value inside of its variants.
+    /// The value inside its variants.
     pub extract: Option<Extract>,
     /// Type of the result.
     pub ty: Type,

@@ -184,7 +184,7 @@ impl FileStatistics for StatisticsOfFile<'_> {
     }
 }
 
-/// The metrics of a term's column in a file of so many rows, as the evaluators use them.
+/// The metrics of a term's column in a file with this many rows, as the evaluators use them.
 pub(super) struct TermStatistics<'a> {
     pub(super) term: &'a BoundTerm,
     pub(super) field: FieldStatistics<'a>,

@@ -113,7 +113,7 @@ impl ManifestFile {
         self.has_added_files() || self.has_existing_files()
     }
 
-    /// A number that is none, of a manifest that is committed.
+    /// A negative number, which a committed manifest must not have.
     fn negative(&self) -> Option<(&'static str, i64)> {
         let numbers = [("sequence_number", Some(self.sequence_number)), ("first_row_id", self.first_row_id)];
         numbers

@@ -17,7 +17,7 @@ const MAGIC: [u8; 4] = [0xd1, 0xd3, 0x39, 0x64];
 const FRAME_BYTES: usize = 4;
 const PLACE: &str = "deletion vector";
 
-/// Rows of which one in so many is deleted lie close.
+/// Deleted rows are dense if at least one row in this many is deleted.
 const CLOSE: u64 = 64;
 
 /// The deleted rows of a data file.

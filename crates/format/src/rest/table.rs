@@ -65,7 +65,7 @@ messages! {
         config: SecretMap = "config";
     }
 
-    /// Credentials of a table, fetched anew.
+    /// Refreshed credentials of a table.
     LoadCredentialsResponse, "credentials of a table" {
         /// The credentials.
         storage_credentials: Vec<StorageCredential> = "storage-credentials";
@@ -103,7 +103,7 @@ messages! {
         metadata: Arc<TableMetadata> = "metadata";
     }
 
-    /// Commits to several tables, of which all are made or none.
+    /// Commits to several tables, made all or not at all.
     CommitTransactionRequest, "a transaction" {
         /// The commits.
         table_changes: Vec<CommitTableRequest> = "table-changes";

@@ -76,7 +76,7 @@ pub(crate) fn next_id(last_id: &mut i32) -> Result<i32> {
     Ok(*last_id)
 }
 
-/// Ids for all of `fields` first, then for what is inside of each.
+/// Ids for all of `fields` first, then for their nested fields.
 pub(super) fn with_ids<'a>(
     fields: impl Iterator<Item = &'a Field> + Clone,
     assign: &mut dyn FnMut(&Field) -> Result<i32>,

@@ -27,7 +27,7 @@ pub(super) struct Index {
 pub(super) struct Place {
     /// Its name and those of its ancestors, joined by dots.
     pub(super) name: String,
-    /// Id of the field that it is directly inside of.
+    /// Id of the parent field.
     pub(super) parent: Option<i32>,
     /// The path to it: positions in structs; 0 is the element of a list and the key of a map, 1 a map's value.
     pub(super) path: Box<[usize]>,

@@ -1,4 +1,4 @@
-//! Which type may take the place of which ("Schema Evolution", "Type Promotion").
+//! Which types may be promoted, and to which ("Schema Evolution", "Type Promotion").
 
 use super::{PrimitiveType, Type};
 use crate::error::{Error, Result};

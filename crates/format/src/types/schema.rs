@@ -140,7 +140,7 @@ impl Schema {
         self.index.place(id).map(|place| place.name.as_str())
     }
 
-    /// Id of the field that the field with this id is directly inside of; `None` for columns.
+    /// Id of the parent of the field with this id; `None` for columns.
     pub fn parent(&self, id: i32) -> Option<i32> {
         self.index.place(id)?.parent
     }

@@ -164,7 +164,7 @@ fn hostile_name_mappings_end() {
     let broad = (0..20).fold(json!([]), |fields, id| json!([{"field-id": id, "names": names, "fields": fields}]));
     let mapping = NameMapping::from_json(&broad).unwrap();
     assert_eq!(mapping.id("1.2.3.4.5"), Some(15));
-    // names with dots: a path can be split in very many ways, none of which leads anywhere
+    // names with dots: a path can be split in very many ways, all of them dead ends
     let dotted =
         (0..60).fold(json!([]), |fields, id| json!([{"field-id": id, "names": ["n", "n.n"], "fields": fields}]));
     let mapping = NameMapping::from_json(&dotted).unwrap();

@@ -53,7 +53,8 @@ pub fn of_either_order(lower: Option<u128>, upper: Option<u128>) -> (Option<u128
     }
 }
 
-/// Bounds in both orders of values of which the least and the greatest unsigned number are given; none where there is no such bound.
+/// Bounds that hold in both orders, for values with this smallest and largest unsigned number; `None` if no such bound
+/// exists.
 #[must_use]
 pub fn in_both_orders(lower: u128, upper: u128) -> (Option<u128>, Option<u128>) {
     let ((low, low_second), (high, high_second)) = (halves(lower), halves(upper));

@@ -2,7 +2,7 @@
 
 use super::geo::GeoBound;
 
-/// Collections inside of each other, at most.
+/// Maximum nesting of collections.
 const DEPTH: usize = 32;
 
 /// The smallest and largest coordinates of shapes so far: x, y, z, m.
@@ -43,12 +43,12 @@ pub enum Part {
     Points(Vec<[f64; 2]>),
     /// Points that straight edges connect.
     Line(Vec<[f64; 2]>),
-    /// Rings, the first of which is the outer one.
+    /// Rings; the first is the outer one.
     Polygon(Vec<Vec<[f64; 2]>>),
 }
 
-/// Hands the pieces of a shape in ISO well-known binary, or in PostGIS' extension of it, to `take`. False where the bytes are no
-/// shape, of which some pieces may have been taken.
+/// Passes the pieces of a shape in ISO well-known binary, or in PostGIS' extension of it, to `take`. Returns false if the
+/// bytes are not a shape; some pieces may have been passed by then.
 #[must_use]
 pub fn visit(wkb: &[u8], take: &mut dyn FnMut(Part)) -> bool {
     let mut parts = Parts { take, ring: Vec::new(), rings: Vec::new() };

@@ -21,7 +21,7 @@ pub(crate) struct Slots<'a> {
 }
 
 impl Slots<'_> {
-    /// This many slots, all of which exist.
+    /// This many slots, all present.
     pub(crate) fn all(count: usize) -> Self {
         Self { count, mask: None }
     }

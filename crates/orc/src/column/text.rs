@@ -358,7 +358,7 @@ impl Blocks {
     }
 }
 
-/// Copies whole blocks, of which the next one covers the rest.
+/// Copies whole blocks; the next one overwrites the surplus.
 fn gather_blocks<const N: usize>(indices: &[i64], blocks: &[[u8; N]], offsets: &[i32]) -> Vec<u8> {
     let total = offsets.last().copied().unwrap_or_default() as usize;
     let mut bytes = Vec::with_capacity(total + N);

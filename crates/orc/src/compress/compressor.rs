@@ -78,7 +78,7 @@ impl Compressor {
         Ok(Self { codec, kind, level, block, scratch: Vec::new() })
     }
 
-    /// Kind, level and block, of which another one can be made.
+    /// Kind, level and block size, to make another one like it.
     pub fn options(&self) -> (CompressionKind, Option<i32>, usize) {
         (self.kind, self.level, self.block)
     }

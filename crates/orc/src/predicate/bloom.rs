@@ -84,7 +84,7 @@ impl<'a> BloomView<'a> {
 
 /// A filter of one row group, to be filled.
 ///
-/// Bits and probes follow orc-core: for `expected` values of which a share `fpp` of all others is wrongly taken for one.
+/// Bits and probes follow orc-core: for `expected` values and the false positive rate `fpp`.
 #[derive(Debug, Clone)]
 pub struct BloomBuilder {
     words: Vec<u64>,
@@ -206,7 +206,7 @@ pub fn hash_of(literal: &Literal, kind: &Kind, version: FileVersion) -> Option<u
         (Literal::Double(value), _) if value.is_nan() => hash_long(0x7ff8_0000_0000_0000),
         (Literal::Double(value), _) => hash_long(value.to_bits() as i64),
         (Literal::Text(bytes), Kind::Char { length }) => {
-            // The values were hashed with their padding, up to so many characters.
+            // The values were hashed with their padding, up to this many characters.
             let characters = std::str::from_utf8(bytes).ok()?.chars().count();
             let mut padded = bytes.clone();
             padded.resize(bytes.len() + (*length as usize).checked_sub(characters)?.min(1 << 16), b' ');

@@ -390,7 +390,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Keeps a stripe of this many bytes from crossing the border of a block: if little of the block is left, it is filled
+    /// Keeps a stripe of this many bytes from crossing the end of a block: if little of the block is left, it is filled
     /// with zeros; otherwise the next stripe is made to fit what this one leaves.
     fn pad(&mut self, stripe: u64) -> Result<()> {
         let Some(block) = self.options.block_size else { return Ok(()) };

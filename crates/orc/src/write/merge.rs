@@ -1,4 +1,4 @@
-//! Files concatenated without decoding a value: stripes are copied as they are, the tail is written anew.
+//! Files concatenated without decoding a value: stripes are copied as they are, and the tail is written again.
 //!
 //! The rules are those of orc-core's `OrcFile.mergeFiles`: files must have one schema, codec, version, writer and row
 //! index stride, and no two values for one key of the user's metadata. orc-core skips files that do not fit; here they are

@@ -1,7 +1,7 @@
 //! Batches of a reader of pyarrow, asked for one by one.
 //!
 //! `RecordBatchReader.from_batches` takes any batches for its schema, and its C stream hands their buffers out under that
-//! schema, where nobody can tell any more. So each batch is asked for its own. What the reader's Python code raises stays
+//! schema, where it is too late. So each batch is asked for its own. What the reader's Python code raises stays
 //! what it is.
 
 use arrow_array::{RecordBatch, RecordBatchReader};

@@ -29,7 +29,7 @@ struct RawArray {
     private_data: *mut c_void,
 }
 
-/// Elements of one array: so many fit into memory in any type, and no product with a width overflows.
+/// Maximum elements of one array: more do not fit into memory in any type, and no product with a width overflows.
 const MOST: i64 = 1 << 48;
 
 type Result<T, E = ArrowError> = std::result::Result<T, E>;
@@ -44,13 +44,13 @@ fn refused(path: &str, message: &str) -> ArrowError {
 ///
 /// # Safety
 ///
-/// `array` is an array by the C data interface that was not released, and nobody else uses it.
+/// `array` is an array by the C data interface that was not released and has no other user.
 pub(super) unsafe fn layout(array: &mut FFI_ArrowArray, ty: &DataType) -> Result<()> {
     // SAFETY: both structs are the `ArrowArray` of the C data interface.
     unsafe { node(std::ptr::from_mut(array).cast(), ty, "") }
 }
 
-/// How many buffers an array of a type has; at least so many with views.
+/// How many buffers an array of a type has; a minimum for views.
 fn buffers_of(ty: &DataType) -> i64 {
     match ty {
         DataType::Null | DataType::RunEndEncoded(..) => 0,
@@ -87,7 +87,7 @@ fn children(ty: &DataType) -> Vec<(&str, &DataType)> {
 
 /// # Safety
 ///
-/// `array` is null or an array by the C data interface that nobody else uses.
+/// `array` is null or an array by the C data interface without another user.
 unsafe fn node(array: *mut RawArray, ty: &DataType, path: &str) -> Result<()> {
     // SAFETY: by the contract.
     let Some(array) = (unsafe { array.as_mut() }) else { return Err(refused(path, "an array is missing")) };
@@ -188,7 +188,7 @@ pub(super) fn values(data: &ArrayData) -> Result<()> {
     values_of(data)
 }
 
-/// [`values`], except for the offsets and views of texts and bytes at the top: whoever goes through these anyway checks
+/// [`values`], except for the offsets and views of top-level strings and binaries: code that reads these anyway checks
 /// them on the way, by `icefield_table::arrow::places`.
 pub(super) fn values_but_places(data: &ArrayData) -> Result<()> {
     data.validate()?;

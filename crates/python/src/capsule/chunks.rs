@@ -59,7 +59,7 @@ impl Iterator for Chunks {
 ///
 /// # Safety
 ///
-/// `array` is an array by the C data interface that was not released, and nobody else uses it.
+/// `array` is an array by the C data interface that was not released and has no other user.
 pub(super) unsafe fn imported(array: FFI_ArrowArray, field: &Field) -> Result<ArrayRef, ArrowError> {
     // SAFETY: by the contract.
     let data = unsafe { data_of(array, field)? };

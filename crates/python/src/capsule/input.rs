@@ -46,7 +46,7 @@ impl ArrayInput {
         if let Some(results) = apply_checked(transform, &self.array)? {
             return Ok(results);
         }
-        // Once more, for an error that names the place; texts that only a dictionary has are nobody's.
+        // Check again, for an error that names the place; texts that only a dictionary has are unused.
         check::values(&self.array.to_data())?;
         let results = apply(transform, &self.array)?;
         texts::check(&results, self.field.name())?;
@@ -143,7 +143,7 @@ fn refuse_values(object: Borrowed<'_, '_, PyAny>) -> PyResult<()> {
     }
 }
 
-/// What a producer raised while it made Arrow data: pyarrow's own errors, which pandas passes on, as one of ours.
+/// Converts an error raised by a producer of Arrow data: pyarrow's errors, which pandas passes on, become icefield's.
 fn unconverted(object: Borrowed<'_, '_, PyAny>, error: PyErr) -> PyErr {
     let py = object.py();
     let asked = || py.import("icefield._hints")?.call_method1("for_conversion", (error.value(py), object))?.extract();

@@ -1,4 +1,4 @@
-//! Text that is not UTF-8, refused before anything of ours or Arrow's looks into it.
+//! Refuses text that is not UTF-8, before any Rust code reads it.
 //!
 //! Arrow takes text from the C data interface for UTF-8 unseen. Writers of files check what they write themselves, and name the
 //! row of the whole input; everything else that takes text in asks here.

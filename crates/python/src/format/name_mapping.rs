@@ -111,7 +111,7 @@ impl PyNameMapping {
         self.0.fields().into_iter().map(PyMappedField).collect()
     }
 
-    /// The entry for a field, by its name and those of its ancestors; None where there is none.
+    /// The entry for a field, by its name and those of its ancestors; `None` if it has no entry.
     #[pyo3(signature = (*names))]
     fn find(&self, names: &Bound<'_, PyTuple>) -> PyResult<Option<PyMappedField>> {
         let names: Vec<String> = names.extract()?;

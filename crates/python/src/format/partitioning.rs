@@ -164,7 +164,7 @@ impl PyPartitionSpec {
         self.0.fields.iter().cloned().map(PyPartitionField).collect()
     }
 
-    /// The highest id of a field; 999 if there is none.
+    /// The highest id of a field; 999 without fields.
     #[getter]
     fn last_assigned_field_id(&self) -> i32 {
         self.0.last_assigned_field_id()

@@ -252,7 +252,7 @@ impl PySchema {
 /// A schema as Python hands it over: a [`PySchema`], its JSON form, or Arrow columns.
 #[derive(Debug)]
 pub(crate) enum IcebergSchemaInput {
-    /// One of ours.
+    /// An Iceberg schema.
     Iceberg(Schema),
     /// Arrow columns, which mean different types in different format versions.
     Arrow(SchemaRef),

@@ -81,7 +81,7 @@ impl PyVariant {
         Ok(detached(py, || json::to_json(&Variant::new(&self.metadata, &self.value)?))??)
     }
 
-    /// The value at a path, or None where there is none.
+    /// The value at a path, or `None` if the path has no value.
     #[pyo3(signature = (path, /))]
     fn get(&self, path: &str) -> Result<Option<Self>> {
         let found = Path::parse(path)?.find(self.variant()?)?;

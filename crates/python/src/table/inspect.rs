@@ -1,4 +1,4 @@
-//! Metadata tables: what a table is made of, given out as Arrow.
+//! Metadata tables: the parts of a table, as Arrow.
 
 use icefield_table::inspect::{Inspect, MetadataTable, Part, Selection};
 use icefield_table::limits;

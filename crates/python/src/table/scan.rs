@@ -1,4 +1,4 @@
-//! Scans: what is read of a table, planned and given out as Arrow.
+//! Scans: what to read from a table, planned and returned as Arrow.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -71,7 +71,7 @@ impl PyTableState {
 
     /// Take metadata that are at hand, such as those that a catalog has answered with, and read nothing.
     ///
-    /// The location is that of the metadata file; it is empty where there is none.
+    /// `metadata_location` is the location of the metadata file; empty if it is not stored in a file.
     #[staticmethod]
     fn of(storage: &Bound<'_, PyStorage>, metadata_location: String, metadata: &Bound<'_, PyTableMetadata>) -> Self {
         let committed = Committed { location: metadata_location, metadata: metadata.get().0.clone() };
@@ -116,7 +116,7 @@ impl PyTableState {
         Ok(Self { storage: storage.get().clone(), committed: Arc::new(committed) })
     }
 
-    /// Create a table by updates of the REST protocol, if there is none of its name and a missing one meets the requirements.
+    /// Create a table by updates of the REST protocol, if its name is free and a missing table meets the requirements.
     #[staticmethod]
     fn create_by(
         py: Python<'_>,

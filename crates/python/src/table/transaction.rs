@@ -40,7 +40,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTransaction>()
 }
 
-/// Changes of a table, made anew of the table as it then is at each attempt to commit them.
+/// Changes of a table, reapplied to its current state at each attempt to commit them.
 #[pyclass(frozen, name = "Transaction", module = "icefield._core")]
 #[derive(Debug)]
 pub struct PyTransaction {
@@ -337,7 +337,7 @@ impl PyTransaction {
         self.put(py, Replace::new(definition)?, true)
     }
 
-    /// Create the table, of which no catalog knows yet, with the changes: its state.
+    /// Create the table, which is in no catalog yet, with the changes: its state.
     fn create(&self, py: Python<'_>, catalog: Py<PyAny>, identifier: Py<PyAny>) -> Result<PyTableState> {
         let catalog = of_python(&self.state.storage.0, catalog, identifier)?;
         let committed = detached(py, || self.changes()?.create(&*catalog))??;

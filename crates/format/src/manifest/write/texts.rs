@@ -8,7 +8,7 @@ use crate::avro::from_type;
 use crate::types::{Field, PrimitiveType, Schema, StructType, Type};
 use crate::{Error, Result};
 
-/// Partition types of which a thread remembers the texts.
+/// Maximum number of partition types whose texts a thread remembers.
 const MOST: usize = 8;
 
 /// What the header of a file says of its records.

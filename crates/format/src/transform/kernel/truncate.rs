@@ -122,13 +122,13 @@ fn bytes_end(bytes: &[u8], length: usize, _: &mut bool) -> usize {
 pub struct Truncated {
     /// The results, as [`Transform::kernel`](crate::transform::Transform::kernel) gives them.
     pub results: ArrayRef,
-    /// Whether all results are known to be of ASCII, so that nobody needs to look whether texts are UTF-8.
+    /// Whether all results are known to be ASCII, so that they need no UTF-8 check.
     pub is_ascii: bool,
 }
 
-/// Cuts texts or bytes that nobody has checked to `width`: none where they do not lie in the data of the array. The kernel
-/// follows all offsets anyway, and sees most of the bytes of texts: who needs both checked has them nearly for nothing. A
-/// text that is not UTF-8 may give one that is not.
+/// Truncates unchecked strings or binaries to `width`; `None` if they are outside the data of the array. The kernel
+/// follows all offsets anyway and reads most bytes, so checking both on the way costs nearly nothing. A string that is
+/// not UTF-8 may give a result that is not.
 ///
 /// # Errors
 /// `Invalid` for an array without offsets (views, other types), and for a width that `truncate` does not take.
@@ -312,7 +312,7 @@ fn heads_of<O: ArrowNativeTypeOp + BitOr<Output = O>, const WIDTH: usize>(
 /// none where a value is not as simple as that.
 ///
 /// A head of any length is moved as a whole step, and the next one put over what is too much: there is no branch on the
-/// lengths, which nobody can predict. Of long values the time is the memory's: to fetch their beginnings ahead gains nothing.
+/// lengths, which is unpredictable. Long values are bound by memory: prefetching their beginnings gains nothing.
 fn short_heads<O: ArrowNativeType>(
     offsets: &[O],
     data: &[u8],
@@ -355,7 +355,7 @@ fn views<T: ByteViewType>(
         let (own, head) = (*view as u32 as usize, *view >> 32 & head);
         let in_view = length <= PREFIX || length <= INLINE && own <= INLINE;
         if (own <= length) | (in_view & (head & odd == 0)) {
-            // Without a branch: which values are short, nobody can predict.
+            // Branch-free, because it is unpredictable which values are short.
             let cut = head << 32 | length as u128;
             return std::hint::select_unpredictable(own <= length, *view, cut);
         }

@@ -66,7 +66,7 @@ impl<'a> Metadata<'a> {
     /// The name with a number.
     ///
     /// # Errors
-    /// `Corrupt` where there is none, or where its bytes are not text.
+    /// `Corrupt` if the name is missing, or its bytes are not text.
     pub fn name(&self, id: usize) -> Result<&'a str> {
         if id >= self.len {
             return Err(corrupt(format!("field id {id} is not in the dictionary, which has {} names", self.len)));

@@ -21,7 +21,7 @@ pub use tree::Tree;
 
 use crate::error::{Error, Result};
 
-/// Objects and arrays inside of each other, at most (the Java library's `MAX_VARIANT_DEPTH`).
+/// Maximum nesting of objects and arrays (the Java library's `MAX_VARIANT_DEPTH`).
 pub const DEPTH: usize = 1000;
 
 /// An unsigned little-endian number of one to four bytes.

@@ -197,7 +197,7 @@ fn bits(word: u64) -> usize {
     64 - word.leading_zeros() as usize
 }
 
-/// The widest width of the table below the smallest that holds so many bits; 0 if there is none.
+/// The widest width of the table below the smallest that holds this many bits; 0 if all are wider.
 fn narrower_than(bits: usize) -> usize {
     let width = closest_width(bits);
     crate::rle::WIDTHS.iter().rev().map(|known| usize::from(*known)).find(|known| *known < width).unwrap_or(0)

@@ -16,7 +16,7 @@ pub(crate) enum Spans<'a> {
     Large(&'a [i64], &'a [u8]),
     /// `Utf8View`, `BinaryView`.
     View(BinaryViewArray),
-    /// `FixedSizeBinary`, of this width and so many values.
+    /// `FixedSizeBinary`, of this width, with this many values.
     Fixed(usize, &'a [u8], usize),
 }
 

@@ -73,7 +73,7 @@ pub(super) fn unexpected(column: u32, array: &dyn Array) -> Error {
     Error::invalid(format!("column {column}: unexpected type {}", array.data_type()))
 }
 
-/// A dictionary's values in the place of its keys, and those of runs in the place of each row; other arrays as they are.
+/// Replaces keys by the dictionary's values, and runs by a value for each row; other arrays as they are.
 pub(super) fn plain(array: &ArrayRef) -> Result<ArrayRef> {
     match array.data_type() {
         DataType::Dictionary(..) => {
@@ -96,7 +96,7 @@ fn each_row<R: RunEndIndexType>(array: &ArrayRef) -> Result<ArrayRef> {
     let rows: Vec<u64> = (0..runs.len() as u64).collect();
     let places = runs.get_physical_indices(&rows)?;
     let places = UInt64Array::from_iter_values(places.into_iter().map(|place| place as u64));
-    // The values of all runs, of which a slice has only some.
+    // The values of all runs; a slice has only some of them.
     Ok(arrow_select::take::take(runs.values(), &places, None)?)
 }
 
