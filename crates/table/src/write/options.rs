@@ -59,7 +59,7 @@ pub fn check_writable(metadata: &TableMetadata) -> Result<()> {
 
 fn encrypted(by: &str) -> Error {
     Error::unsupported(format!(
-        "writing to an encrypted table ({by}): icefield cannot encrypt, and what it writes would lie in the clear"
+        "writing to an encrypted table ({by}): icefield cannot encrypt, so the files would be unencrypted"
     ))
 }
 
