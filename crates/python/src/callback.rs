@@ -12,7 +12,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 /// How long the end of a program waits for calls. One that takes longer would hardly return before the process is gone.
-const LAST_CALLS: Duration = Duration::from_secs(2);
+const LAST_CALLS: Duration = Duration::from_secs(5);
 
 /// Calls under way in the process [`OWNER`]; what a fork copied of them does not count.
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
