@@ -3,7 +3,7 @@
 //! The fuzz targets call these, and so does `crates/orc/tests/fuzz_corpus.rs`, which runs them over the stored corpus and
 //! over mutations of it in the ordinary tests.
 
-#[path = "../crates/orc/tests/roundtrip/arbitrary.rs"]
+#[path = "../crates/orc/tests/it/roundtrip/arbitrary.rs"]
 mod arbitrary;
 
 use bytes::Bytes;

@@ -19,9 +19,9 @@ import icefield as ice
 from icefield.catalog.memory import InMemoryCatalog
 
 ROOT = Path(__file__).parents[2]
-DELETES = "crates/table/tests/deletes"
-PLANNING = "crates/table/tests/planning"
-PRUNING = "crates/table/tests/pruning"
+DELETES = "crates/table/tests/it/deletes"
+PLANNING = "crates/table/tests/it/planning"
+PRUNING = "crates/table/tests/it/pruning"
 HERE = "tests/unit/test_known_mistakes.py"
 GOLDEN = "tests/golden/test_golden_tables.py::test_rows"
 DELETE_LAW = f"{DELETES}/laws.rs::what_is_read_is_what_no_delete_meets"
@@ -42,7 +42,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     ),
     "an equality delete of one partition deletes rows of another": (
         f"{PLANNING}/links.rs::links_are_exactly_those_of_the_rules",
-        "crates/table/tests/write_deletes.rs::equality_deletes_are_of_the_partition_of_their_values",
+        "crates/table/tests/it/writing/write_deletes.rs::equality_deletes_are_of_the_partition_of_their_values",
     ),
     "null in a key matches nothing, or rows with null are deleted by other keys": (
         DELETE_LAW,
@@ -65,10 +65,10 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "all of a wide delete file is held in memory": (f"{DELETES}/damage.rs::deletes_are_bounded_in_memory",),
     "positions count the rows that come out, not those of the file": (
         f"{DELETES}/places.rs::rows_are_where_counting_says",
-        "crates/table/tests/read_parquet.rs::rows_are_selected_by_position_and_have_their_numbers",
-        "crates/table/tests/read_parquet.rs::page_indexes_that_are_wrong_give_no_wrong_rows",
-        "crates/table/tests/read_orc.rs::rows_are_selected_by_position",
-        "crates/table/tests/avro_files.rs::any_leaves_rows_and_cuts",
+        "crates/table/tests/it/reading/read_parquet.rs::rows_are_selected_by_position_and_have_their_numbers",
+        "crates/table/tests/it/reading/read_parquet.rs::page_indexes_that_are_wrong_give_no_wrong_rows",
+        "crates/table/tests/it/reading/read_orc.rs::rows_are_selected_by_position",
+        "crates/table/tests/it/reading/avro_files.rs::any_leaves_rows_and_cuts",
     ),
     "positions of one data file are sought as if a delete file had no others": (
         f"{DELETES}/damage.rs::the_positions_of_one_data_file_are_found_among_many",
@@ -88,7 +88,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
         "tests/laws/test_random_row_changes.py::test_upgraded_tables_keep_their_deletes",
     ),
     "a delete by floating-point numbers or nested values becomes an equality delete": (
-        "crates/table/tests/write_deletes.rs::columns_that_cannot_be_compared_are_refused",
+        "crates/table/tests/it/writing/write_deletes.rs::columns_that_cannot_be_compared_are_refused",
     ),
     "a manifest of deletes is read as one of data": (
         f"{PLANNING}/damage.rs::a_manifest_that_is_not_as_listed_is_told",
@@ -111,7 +111,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
         "tests/unit/test_append_and_scan.py::test_a_file_that_vanished",
         "tests/hostile/test_damaged_tables.py::test_gone",
         "tests/hostile/test_places.py::test_a_data_file_that_is_cut_while_it_is_read",
-        "crates/table/tests/read_orc.rs::what_fails_ends_the_stream_after_the_rows_before_it",
+        "crates/table/tests/it/reading/read_orc.rs::what_fails_ends_the_stream_after_the_rows_before_it",
     ),
     "rows do not tell where they lie": (
         "tests/unit/test_metadata_columns.py::test_rows_know_where_they_lie",
@@ -171,12 +171,12 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "case: names that differ by it alone are mixed up": (f"{HERE}::test_names_that_differ_by_case",),
     "columns of files without ids are found by the names of today, or are null": (
         "tests/unit/test_name_mapping.py::test_a_name_that_is_used_again_belongs_to_the_new_column",
-        "crates/table/tests/column_projection.rs::columns_without_ids_are_found_by_name",
-        "crates/table/tests/projection_laws.rs::columns_are_what_the_rules_say",
+        "crates/table/tests/it/reading/column_projection.rs::columns_without_ids_are_found_by_name",
+        "crates/table/tests/it/reading/projection_laws.rs::columns_are_what_the_rules_say",
         "tests/unit/test_odd_parquet_files.py::test_names_stand_for_ids_at_any_depth",
     ),
     "values of partitions that the files lack are null": (
-        "crates/table/tests/column_projection.rs::absent_columns_follow_the_rules_in_order",
+        "crates/table/tests/it/reading/column_projection.rs::absent_columns_follow_the_rules_in_order",
         GOLDEN,
     ),
     "the name of Hive's null partition is a value": (
@@ -194,7 +194,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     ),
     "changes of overwrites are passed over, and an expired start is not named": (
         "tests/unit/test_incremental.py::test_wrong_ranges_are_told_at_once",
-        "crates/table/tests/changelog/laws.rs::state_before_and_changes_are_the_state_after",
+        "crates/table/tests/it/changelog/laws.rs::state_before_and_changes_are_the_state_after",
         "tests/interop/test_incremental_beside_java.py::test_ranges_are_read_as_java_reads_them",
     ),
     "a scan that is kept moves to another snapshot": (

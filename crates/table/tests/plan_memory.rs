@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // helpers of tests
 
-#[path = "planning/world.rs"]
+#[path = "it/planning/world.rs"]
 #[allow(dead_code)] // shared with the tests of planning
 mod world;
 

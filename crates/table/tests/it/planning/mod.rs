@@ -1,0 +1,16 @@
+//! Planning over tables made for tests: which deletes are linked, what the cache may change, what a stream may take.
+
+mod cache;
+mod counts;
+mod damage;
+mod engine;
+mod held;
+mod links;
+mod micro_batches;
+mod purge;
+mod sizes;
+mod skippable;
+mod streams;
+mod tasks;
+mod tolerant;
+mod world;

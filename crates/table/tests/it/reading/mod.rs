@@ -1,0 +1,10 @@
+//! Files of each format, read.
+
+mod avro_files;
+mod avro_foreign;
+mod column_projection;
+mod padded_decimals;
+mod projection_laws;
+mod read_orc;
+mod read_parquet;
+mod read_variants;

@@ -1,0 +1,7 @@
+//! Rows and deletes, written.
+
+mod sorted_rows;
+mod write;
+mod write_deletes;
+mod write_orc;
+mod write_rows;
