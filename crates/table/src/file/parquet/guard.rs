@@ -55,7 +55,7 @@ mod tests {
     fn a_context_without_memory_is_no_damage() {
         for (said, kind) in [
             ("zstd returned null pointer when creating new context", "no memory was left"),
-            ("index out of bounds", "not Parquet"),
+            ("index out of bounds", "file damaged or unsupported"),
         ] {
             let error = guarded::<()>("memory://a.parquet", || panic!("{said}")).unwrap_err().to_string();
             assert!(error.contains(kind) && error.contains("memory://a.parquet"), "{error}");
