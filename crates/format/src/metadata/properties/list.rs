@@ -94,7 +94,7 @@ properties! {
     WRITE_DISTRIBUTION_MODE: &'static str = "write.distribution-mode", AllowedValues::OneOf(&["none", "hash", "range"]), Effect::Honoured;
     /// Id of the table's encryption key.
     ENCRYPTION_TABLE_KEY: &'static str = "encryption.key-id",
-        AllowedValues::Text, Effect::Refused("icefield cannot encrypt: what it writes would lie in the clear");
+        AllowedValues::Text, Effect::Refused("icefield cannot encrypt: what it writes would be unencrypted");
     /// How rows of DELETE are distributed before they are written.
     DELETE_DISTRIBUTION_MODE: &'static str = "write.delete.distribution-mode",
         AllowedValues::OneOf(&["none", "hash", "range"]),
