@@ -52,12 +52,12 @@ fn a_listing_comes_in_pages() {
     let local = folder.path().to_str().unwrap().to_owned();
     let name = |number: usize| format!("{}/{number:04}", number % 3);
     for number in 0..FILES {
-        storage.put(&format!("memory://pages/root/{}", name(number)), "x", Existing::Refuse).unwrap();
+        storage.put(&format!("memory://pages/listed/{}", name(number)), "x", Existing::Refuse).unwrap();
         let path = folder.path().join(name(number));
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, "x").unwrap();
     }
-    for root in ["memory://pages/root", &local] {
+    for root in ["memory://pages/listed", &local] {
         let mut expected: Vec<String> = (0..FILES).map(|number| format!("{root}/{}", name(number))).collect();
         expected.sort();
         // What is listed can be deleted before the next page is asked for.
