@@ -2,29 +2,17 @@
 //! reading, writing and committing.
 
 pub mod add_files;
-pub mod append;
-mod checked_rows;
-pub mod cherry_pick;
-mod compared;
+mod condition;
 pub mod create;
-pub mod delete;
-pub mod delete_rows;
-mod differences;
+mod files;
 pub mod keyed_batch;
-pub mod matching;
 pub mod merge;
 pub mod migrate;
-pub mod overwrite;
-pub mod overwrite_rows;
-mod places;
 pub mod replace;
-pub mod replace_partitions;
-pub mod replace_rows;
-pub mod rewrite_files;
-mod rewrite_groups;
-pub mod rewrite_manifests;
-pub mod row_change;
-mod row_condition;
-pub mod row_delta;
+mod rows;
 pub mod upsert;
-mod widened;
+
+pub use files::{
+    append, cherry_pick, delete, overwrite, replace_partitions, rewrite_files, rewrite_manifests, row_delta,
+};
+pub use rows::{delete_rows, matching, overwrite_rows, replace_rows, row_change};

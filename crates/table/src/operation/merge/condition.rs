@@ -7,7 +7,7 @@ use icefield_format::expr::{BoundExpr, ColumnComparison, Comparison, Condition, 
 
 use super::joined::{Joined, Sides, columns_of};
 use crate::error::{Error, Result};
-use crate::operation::compared::{ComparedAs, ONLY_COLUMNS};
+use crate::operation::condition::compared::{ComparedAs, ONLY_COLUMNS};
 
 /// A condition, bound to the columns of joined rows; `NOT` is in its predicates.
 #[derive(Debug)]

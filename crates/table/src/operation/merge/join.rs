@@ -16,7 +16,7 @@ use super::keyed::KeyedRows;
 use super::plan::{Plan, ReadyAction, ReadyCondition};
 use crate::arrow::conform::conform;
 use crate::error::{Error, Result};
-use crate::operation::differences::differences;
+use crate::operation::condition::differences::differences;
 
 /// Rows of a source that meet those of a table.
 #[derive(Debug)]

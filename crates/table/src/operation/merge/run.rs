@@ -24,7 +24,7 @@ use crate::interrupt;
 use crate::operation::matching::{Candidates, MEMORY_LIMIT, Matches};
 use crate::operation::replace_rows::{RowOptions, RowsReplaced, replace_with, writer_config};
 use crate::operation::row_change::Command;
-use crate::operation::widened::Widened;
+use crate::operation::rows::widened::Widened;
 use crate::write::{TableWriter, WriterConfig};
 
 /// Parts that a source on disk is divided into, whose size is not known before.

@@ -25,14 +25,14 @@ use crate::stream::BatchStream;
 
 /// A condition, bound to the columns of a table; `NOT` is in its predicates.
 #[derive(Debug)]
-pub(super) struct RowTests(Expression<RowTest>);
+pub(in crate::operation) struct RowTests(Expression<RowTest>);
 
 /// A condition over rows of a table that is read.
 #[derive(Debug)]
-pub(super) struct RowCondition {
+pub(in crate::operation) struct RowCondition {
     tests: RowTests,
     /// The columns that it tests, and where a row is.
-    pub(super) wanted: Arc<Wanted>,
+    pub(in crate::operation) wanted: Arc<Wanted>,
     /// Places of the path of a row's file and of its position in it.
     place: (usize, usize),
 }
@@ -58,7 +58,7 @@ struct Compared {
 impl RowTests {
     /// # Errors
     /// A column that the schema lacks, a literal that does not fit one, and columns that cannot be compared.
-    pub(super) fn new(condition: &Condition, columns: &Schema, case_sensitive: bool) -> Result<Self> {
+    pub(in crate::operation) fn new(condition: &Condition, columns: &Schema, case_sensitive: bool) -> Result<Self> {
         let mut leaf = |test: &ConditionPredicate| {
             Ok::<_, Error>(Expression::Predicate(match test {
                 ConditionPredicate::Literals(predicate) => {
@@ -73,7 +73,7 @@ impl RowTests {
     }
 
     /// The rows that it holds for.
-    pub(super) fn matching(&self, rows: &RecordBatch) -> Result<BooleanBuffer> {
+    pub(in crate::operation) fn matching(&self, rows: &RecordBatch) -> Result<BooleanBuffer> {
         matching(&self.0, rows)
     }
 }
@@ -81,7 +81,7 @@ impl RowTests {
 impl RowCondition {
     /// # Errors
     /// A column that the table lacks, a literal that does not fit one, and columns that cannot be compared.
-    pub(super) fn new(condition: &Condition, scan: &Scan) -> Result<Self> {
+    pub(in crate::operation) fn new(condition: &Condition, scan: &Scan) -> Result<Self> {
         let terms = condition.predicates().flat_map(|test| match test {
             ConditionPredicate::Literals(predicate) => vec![&predicate.term],
             ConditionPredicate::Columns(columns) => vec![&columns.left, &columns.right],
@@ -96,7 +96,7 @@ impl RowCondition {
     }
 
     /// Those of some rows that it holds for, by the path of their file and their position in it.
-    pub(super) fn positions(&self, rows: BatchStream) -> Result<HashMap<String, Arc<DeletionVector>>> {
+    pub(in crate::operation) fn positions(&self, rows: BatchStream) -> Result<HashMap<String, Arc<DeletionVector>>> {
         let mut found = HashMap::new();
         for batch in rows {
             interrupt::check()?;

@@ -66,7 +66,7 @@ impl Spec {
     ///
     /// # Errors
     /// A file that is not of this spec.
-    pub(super) fn entries(&self, files: &[&DataFile], sequence_number: i64) -> Result<Entries> {
+    pub(in crate::commit) fn entries(&self, files: &[&DataFile], sequence_number: i64) -> Result<Entries> {
         let mut writer = ManifestWriter::new(ManifestOptions {
             format_version: 2,
             content: ManifestContent::Data,

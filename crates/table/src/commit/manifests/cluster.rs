@@ -11,7 +11,7 @@ use icefield_format::manifest::write::ManifestWriter;
 use icefield_format::manifest::{Entries, Metrics, Status};
 use icefield_format::metadata::TableMetadata;
 
-use super::manifests::Manifests;
+use super::merging::Manifests;
 use super::output::Form;
 use super::specs::{Spec, Specs};
 use crate::error::{Error, Result};

@@ -1,4 +1,12 @@
 //! What a commit asks of a catalog (REST catalog: `loadTable`, `commitTable`).
+//!
+//! The files of this folder commit through it: retries, tables created by their first commit, lookups after an unknown outcome,
+//! and catalogs that store the location of a metadata file.
+
+pub(super) mod creation;
+pub(super) mod pointer;
+pub(super) mod retry;
+mod status;
 
 use icefield_format::metadata::{MetadataUpdate, UpdateRequirement};
 

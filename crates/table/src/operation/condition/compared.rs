@@ -16,7 +16,7 @@ const DAY: i128 = 86_400 * SECOND;
 
 /// What values of two types are compared as.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum ComparedAs {
+pub(in crate::operation) enum ComparedAs {
     /// Values of a type.
     Type(DataType),
     /// Nanoseconds since 1970, of which 64 bits would not hold all: dates and timestamps of different units.
@@ -26,7 +26,7 @@ pub(super) enum ComparedAs {
 impl ComparedAs {
     /// For columns of two types: what loses nothing, but for integers beside floating-point numbers. None where values of the types
     /// are not compared.
-    pub(super) fn of(left: &DataType, right: &DataType) -> Option<Self> {
+    pub(in crate::operation) fn of(left: &DataType, right: &DataType) -> Option<Self> {
         use DataType as D;
         let (left, right) = (plain(left), plain(right));
         if left.is_nested() || right.is_nested() {
@@ -71,7 +71,7 @@ impl ComparedAs {
     ///
     /// # Errors
     /// Values that the type cannot hold.
-    pub(super) fn matching(
+    pub(in crate::operation) fn matching(
         &self,
         left: &ArrayRef,
         comparison: Comparison,
@@ -101,7 +101,7 @@ impl ComparedAs {
 }
 
 /// What kind of comparison cannot be made, for errors.
-pub(super) const ONLY_COLUMNS: &str =
+pub(in crate::operation) const ONLY_COLUMNS: &str =
     "only a comparison with a literal is supported; compare columns themselves, or pass a function";
 
 fn strictly(array: &ArrayRef, ty: &DataType) -> Result<ArrayRef, ArrowError> {

@@ -5,8 +5,8 @@ use arrow_schema::Schema as ArrowSchema;
 use icefield_format::expr::Condition;
 use icefield_format::types::Schema;
 
-use super::row_condition::RowTests;
 use crate::error::{Error, Result};
+use crate::operation::condition::row_condition::RowTests;
 use crate::write::Matching;
 use crate::write::conform::Conform;
 use crate::write::intake::Intake;

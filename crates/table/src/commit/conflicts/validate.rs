@@ -2,7 +2,7 @@
 //! ("Commit Conflict Resolution and Retry").
 //!
 //! Each rule returns the files that are in the way, at most [`MOST`]. Which manifests are looked at, and in which order, is up to the caller
-//! ([`History`](super::History)).
+//! ([`History`](crate::commit::History)).
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use icefield_format::manifest::{DataFile, Entries, FileContent, FileFormat, Stat
 use icefield_format::spec::PartitionSpec;
 use icefield_format::types::Schema;
 
-use super::filter::{section, section_of};
 use super::rule::{self, Rule};
-use super::selection::Selection;
-use super::specs::{Partitions, Spec};
+use crate::commit::manifests::filter::{section, section_of};
+use crate::commit::manifests::selection::Selection;
+use crate::commit::manifests::specs::{Partitions, Spec};
 use crate::error::{Error, Result};
 use crate::plan::deletes::{DeleteIndex, DeleteKind};
 

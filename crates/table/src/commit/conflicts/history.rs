@@ -12,9 +12,9 @@ use icefield_format::manifest::{DataFile, Entries, FieldIds, ManifestContent, Me
 use icefield_format::metadata::{FormatVersion, Operation, Snapshot, TableMetadata};
 
 use super::rule::{self, Rule};
-use super::selection::Selection;
-use super::specs::Specs;
 use super::validate::{self, Conflict, Fate, Kept, Scope, Written, is_for_all};
+use crate::commit::manifests::selection::Selection;
+use crate::commit::manifests::specs::Specs;
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::plan::pipeline::{Ordered, Work};

@@ -8,7 +8,7 @@ use arrow_schema::ArrowError;
 use crate::error::{Error, Result};
 
 /// The rows in which one of some pairs of columns differs.
-pub(super) fn differences(pairs: &[(ArrayRef, ArrayRef)], rows: usize) -> Result<BooleanArray> {
+pub(in crate::operation) fn differences(pairs: &[(ArrayRef, ArrayRef)], rows: usize) -> Result<BooleanArray> {
     let mut differ = BooleanBuffer::new_unset(rows);
     for (old, new) in pairs {
         let of_column = match RowConverter::supports_fields(&[SortField::new(old.data_type().clone())]) {

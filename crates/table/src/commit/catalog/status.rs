@@ -8,7 +8,7 @@ use icefield_format::metadata::properties::{
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, Snapshot, TableMetadata};
 use serde_json::Value as Json;
 
-use super::{Catalog, Committed, require_same_table};
+use crate::commit::{Catalog, Committed, require_same_table};
 use crate::error::{Error, Result};
 use crate::interrupt;
 

@@ -11,9 +11,9 @@ use icefield_format::metadata::properties::{MANIFEST_MERGE_ENABLED, MANIFEST_MIN
 use icefield_format::metadata::{FormatVersion, TableMetadata};
 use icefield_format::types::{PrimitiveType, Type};
 
-use super::metadata_file::metadata_folder;
 use super::output::{Form, ManifestKey, Output};
 use super::specs::{Spec, Specs};
+use crate::commit::metadata_file::metadata_folder;
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::snapshot::manifests::spec_of;
@@ -40,7 +40,7 @@ pub struct Manifests {
 }
 
 impl Manifests {
-    pub(super) fn new(storage: Storage, snapshot_id: i64) -> Self {
+    pub(in crate::commit) fn new(storage: Storage, snapshot_id: i64) -> Self {
         Self { output: Output::new(storage, snapshot_id), merged: BTreeMap::new() }
     }
 
@@ -50,18 +50,18 @@ impl Manifests {
     }
 
     /// Where they are written.
-    pub(super) fn output(&self) -> &Arc<Output> {
+    pub(in crate::commit) fn output(&self) -> &Arc<Output> {
         &self.output
     }
 
     /// Writes a file of the commit into the metadata folder.
-    pub(super) fn put(&self, base: &TableMetadata, name: &str, bytes: Vec<u8>) -> Result<String> {
+    pub(in crate::commit) fn put(&self, base: &TableMetadata, name: &str, bytes: Vec<u8>) -> Result<String> {
         self.output.put(format!("{}/{name}", metadata_folder(base)?), bytes)
     }
 
     /// Manifests of added files of one content, one or more for each partition spec. A file may have a data sequence number
     /// of its own.
-    pub(super) fn of_added<'f>(
+    pub(in crate::commit) fn of_added<'f>(
         &self,
         form: &Form,
         specs: &Specs,
@@ -167,7 +167,7 @@ impl Manifests {
     }
 
     /// A manifest that a caller wrote, written again by this snapshot; all of its entries have one status, added or existing.
-    pub(super) fn copy_given(
+    pub(in crate::commit) fn copy_given(
         &self,
         form: &Form,
         specs: &Specs,
@@ -238,7 +238,7 @@ impl Manifests {
     }
 
     /// A manifest of another format version cannot be used in the next attempt.
-    pub(super) fn forget(&mut self) {
+    pub(in crate::commit) fn forget(&mut self) {
         self.merged.clear();
     }
 }

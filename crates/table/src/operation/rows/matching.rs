@@ -14,12 +14,12 @@ use icefield_format::puffin::DeletionVector;
 use icefield_format::types::Schema;
 use icefield_format::types::reserved::{DELETE_FILE_PATH, FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID};
 
-use super::places;
-use super::row_condition::RowCondition;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::interrupt;
 use crate::limits::limits;
+use crate::operation::condition::places;
+use crate::operation::condition::row_condition::RowCondition;
 use crate::plan::deletes::{DeleteFile, DeleteKind};
 use crate::plan::part::FilePart;
 use crate::plan::tasks::ReadTask;

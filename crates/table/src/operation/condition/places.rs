@@ -11,7 +11,7 @@ use icefield_format::puffin::DeletionVector;
 use crate::error::{Error, Result};
 
 /// Adds the positions of rows, all of one file, to those of each file: of all of them, or of those that are chosen.
-pub(super) fn add(
+pub(in crate::operation) fn add(
     found: &mut HashMap<String, DeletionVector>,
     paths: &ArrayRef,
     numbers: &ArrayRef,

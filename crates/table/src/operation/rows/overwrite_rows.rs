@@ -12,12 +12,12 @@ use icefield_format::value::Value;
 
 use super::checked_rows::CheckedRows;
 use super::matching::Matches;
-use super::replace_partitions::ReplacePartitions;
 use super::replace_rows::{NewRows, RowOptions, RowsReplaced, replace_widened, replace_with, write};
 use super::row_change::{Command, Isolation};
 use super::widened::Widened;
 use crate::commit::{SnapshotProducer, Transaction};
 use crate::error::{Error, Result};
+use crate::operation::replace_partitions::ReplacePartitions;
 
 /// What becomes of rows in files of older partition specs, which may be of partitions that are replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

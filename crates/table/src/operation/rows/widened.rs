@@ -12,8 +12,8 @@ use crate::write::widening::asked_by;
 
 /// The metadata of a table in a transaction, and with which changes of the schema.
 #[derive(Debug, Clone)]
-pub(super) struct Widened {
-    pub(super) metadata: Arc<TableMetadata>,
+pub(in crate::operation) struct Widened {
+    pub(in crate::operation) metadata: Arc<TableMetadata>,
     before: Arc<TableMetadata>,
     updates: Option<Updates>,
 }
@@ -43,7 +43,7 @@ impl Widened {
     }
 
     /// The table, widened where that is asked for.
-    pub(super) fn of(transaction: &mut Transaction, rows: &ArrowSchema, evolve: bool) -> Result<Self> {
+    pub(in crate::operation) fn of(transaction: &mut Transaction, rows: &ArrowSchema, evolve: bool) -> Result<Self> {
         if evolve { Self::by(transaction, rows) } else { Self::unchanged(transaction) }
     }
 

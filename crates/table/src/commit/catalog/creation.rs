@@ -2,8 +2,8 @@
 
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata, UpdateRequirement};
 
-use super::{Catalog, Committed, Outcome};
 use crate::clock::now_ms;
+use crate::commit::{Catalog, Committed, Outcome};
 use crate::error::{Error, Result, UnknownCommit};
 
 /// The metadata of a new table that these updates make.

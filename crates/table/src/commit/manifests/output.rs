@@ -13,14 +13,14 @@ use icefield_format::metadata::properties::{
 };
 use uuid::Uuid;
 
-use super::metadata_file::metadata_folder;
 use super::specs::Spec;
+use crate::commit::metadata_file::metadata_folder;
 use crate::error::Result;
 use crate::storage::{Existing, Storage};
 
 /// How the manifests of a table are written.
 #[derive(Debug)]
-pub(super) struct Form {
+pub(in crate::commit) struct Form {
     version: u8,
     folder: String,
     compression: Compression,
@@ -29,7 +29,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    pub(super) fn of(base: &TableMetadata) -> Result<Self> {
+    pub(in crate::commit) fn of(base: &TableMetadata) -> Result<Self> {
         let target = MANIFEST_TARGET_SIZE_BYTES.read(base.properties())?;
         Ok(Self {
             version: base.format_version().number(),
@@ -65,7 +65,7 @@ pub(super) fn new_writer(
 }
 
 /// How manifests and manifest lists are compressed.
-pub(super) fn compression(base: &TableMetadata) -> Result<Compression> {
+pub(in crate::commit) fn compression(base: &TableMetadata) -> Result<Compression> {
     let codec = Codec::from_property(MANIFEST_COMPRESSION.read(base.properties()))?;
     let level = MANIFEST_COMPRESSION_LEVEL.read(base.properties())?;
     Ok(Compression { codec, level: level.and_then(|level| i32::try_from(level).ok()) })
@@ -103,7 +103,7 @@ impl ManifestKey {
 
 /// Where the files of one snapshot are written.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(in crate::commit) struct Output {
     storage: Storage,
     snapshot_id: i64,
     /// One for all files of the commit, so that they are found together.
@@ -127,7 +127,7 @@ impl Output {
         })
     }
 
-    pub(super) fn storage(&self) -> &Storage {
+    pub(in crate::commit) fn storage(&self) -> &Storage {
         &self.storage
     }
 
@@ -135,7 +135,7 @@ impl Output {
         self.snapshot_id
     }
 
-    pub(super) fn uuid(&self) -> Uuid {
+    pub(in crate::commit) fn uuid(&self) -> Uuid {
         self.uuid
     }
 
@@ -171,12 +171,12 @@ impl Output {
     }
 
     /// Every file that was written and is still there.
-    pub(super) fn written(&self) -> Vec<String> {
+    pub(in crate::commit) fn written(&self) -> Vec<String> {
         locked(&self.written).clone()
     }
 
     /// The table will own this file of the caller, who keeps it if the commit fails.
-    pub(super) fn adopt(&self, location: &str) {
+    pub(in crate::commit) fn adopt(&self, location: &str) {
         let mut adopted = locked(&self.adopted);
         if !adopted.iter().any(|known| known == location) {
             adopted.push(location.to_owned());
@@ -184,14 +184,14 @@ impl Output {
     }
 
     /// The commit has landed: deletes what its snapshot does not use.
-    pub(super) fn landed(&self, used: &[String]) {
+    pub(in crate::commit) fn landed(&self, used: &[String]) {
         let adopted = std::mem::take(&mut *locked(&self.adopted));
         locked(&self.written).extend(adopted);
         self.clean(used);
     }
 
     /// Deletes every written file but those that are used.
-    pub(super) fn clean(&self, used: &[String]) {
+    pub(in crate::commit) fn clean(&self, used: &[String]) {
         let mut written = locked(&self.written);
         let (kept, wasted) = std::mem::take(&mut *written).into_iter().partition(|path| used.contains(path));
         *written = kept;

@@ -22,55 +22,55 @@ use crate::plan::pipeline::{Ordered, Work};
 use crate::storage::{Place, Places, Storage};
 
 /// Offset and length of a blob; deletion vectors share Puffin files.
-pub(super) type Section = (Option<i64>, Option<i64>);
+pub(in crate::commit) type Section = (Option<i64>, Option<i64>);
 
 /// Which files of one content are removed.
 #[derive(Debug, Default)]
-pub(super) struct Removal {
+pub(in crate::commit) struct Removal {
     /// Files by their paths.
-    pub(super) files: HashMap<String, Vec<Section>>,
+    pub(in crate::commit) files: HashMap<String, Vec<Section>>,
     /// The partitions of these.
-    pub(super) partitions: Partitions,
+    pub(in crate::commit) partitions: Partitions,
     /// Paths of data files, in whatever partition.
-    pub(super) paths: HashSet<String>,
+    pub(in crate::commit) paths: HashSet<String>,
     /// Both where they lie, for entries that spell a path in another way.
-    pub(super) spelled: Option<Spelled>,
+    pub(in crate::commit) spelled: Option<Spelled>,
     /// Partitions all of whose files are removed.
-    pub(super) dropped: Partitions,
+    pub(in crate::commit) dropped: Partitions,
     /// Rows; files that have others as well are refused, delete files of others as well are kept.
-    pub(super) rows: Option<Arc<Selection>>,
+    pub(in crate::commit) rows: Option<Arc<Selection>>,
     /// Of delete files: what is removed for what happens to data files.
-    pub(super) dangling: Dangling,
+    pub(in crate::commit) dangling: Dangling,
     /// Whether any removed file is an error.
-    pub(super) append_only: bool,
+    pub(in crate::commit) append_only: bool,
 }
 
 /// Delete files that have nothing to delete any more.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Dangling {
+pub(in crate::commit) struct Dangling {
     /// Those with a smaller data sequence number, in manifests that are read anyway.
-    pub(super) older_than: i64,
+    pub(in crate::commit) older_than: i64,
     /// Data files that are removed; their vectors go with them.
-    pub(super) data_files: HashSet<String>,
+    pub(in crate::commit) data_files: HashSet<String>,
     /// Data files that get a vector; another one must not stay.
-    pub(super) with_new_vector: HashSet<String>,
+    pub(in crate::commit) with_new_vector: HashSet<String>,
 }
 
 /// A manifest that was written anew.
 #[derive(Debug, Clone)]
-pub(super) struct Filtered {
-    pub(super) manifest: ManifestFile,
+pub(in crate::commit) struct Filtered {
+    pub(in crate::commit) manifest: ManifestFile,
     /// The files that were removed, counted.
-    pub(super) summary: SummaryBuilder,
+    pub(in crate::commit) summary: SummaryBuilder,
     /// Their paths and places.
-    pub(super) removed: Vec<(String, Section)>,
+    pub(in crate::commit) removed: Vec<(String, Section)>,
     /// Their partitions.
-    pub(super) partitions: Vec<Tuple>,
+    pub(in crate::commit) partitions: Vec<Tuple>,
 }
 
 /// Files that are removed, by where they lie.
 #[derive(Debug)]
-pub(super) struct Spelled {
+pub(in crate::commit) struct Spelled {
     places: Places,
     /// The last parts of their paths.
     names: HashSet<String>,
@@ -94,13 +94,13 @@ impl Spelled {
 }
 
 impl Removal {
-    pub(super) fn add_file(&mut self, storage: &Storage, file: &DataFile) {
+    pub(in crate::commit) fn add_file(&mut self, storage: &Storage, file: &DataFile) {
         self.partitions.insert(file.partition_spec_id, &file.partition);
         self.files.entry(file.file_path.clone()).or_default().push(section(file));
         self.spelled(storage).add(&file.file_path, Some(section(file)));
     }
 
-    pub(super) fn add_path(&mut self, storage: &Storage, path: &str) {
+    pub(in crate::commit) fn add_path(&mut self, storage: &Storage, path: &str) {
         self.paths.insert(path.to_owned());
         self.spelled(storage).add(path, None);
     }
@@ -206,47 +206,47 @@ fn vector_of(entries: &Entries, row: usize) -> Option<&str> {
     (vector && entries.referenced_data_file.is_valid(row)).then(|| entries.referenced_data_file.value(row))
 }
 
-pub(super) fn section(file: &DataFile) -> Section {
+pub(in crate::commit) fn section(file: &DataFile) -> Section {
     (file.content_offset, file.content_size_in_bytes)
 }
 
-pub(super) fn section_of(entries: &Entries, row: usize) -> Section {
+pub(in crate::commit) fn section_of(entries: &Entries, row: usize) -> Section {
     let value = |array: &arrow_array::Int64Array| array.is_valid(row).then(|| array.value(row));
     (value(&entries.content_offset), value(&entries.content_size_in_bytes))
 }
 
 /// What manifests are read and written with.
 #[derive(Debug, Clone)]
-pub(super) struct Means {
-    pub(super) specs: Arc<Specs>,
-    pub(super) form: Arc<Form>,
-    pub(super) output: Arc<Output>,
-    pub(super) limits: Limits,
+pub(in crate::commit) struct Means {
+    pub(in crate::commit) specs: Arc<Specs>,
+    pub(in crate::commit) form: Arc<Form>,
+    pub(in crate::commit) output: Arc<Output>,
+    pub(in crate::commit) limits: Limits,
 }
 
 /// Filters manifests of one content; remembers what became of each, for the next attempt.
 #[derive(Debug, Default)]
-pub(super) struct ManifestFilter {
+pub(in crate::commit) struct ManifestFilter {
     known: HashMap<ManifestKey, Option<Arc<Filtered>>>,
 }
 
 /// What is left of the manifests.
 #[derive(Debug)]
-pub(super) struct Remaining {
+pub(in crate::commit) struct Remaining {
     /// All of them, in their order.
-    pub(super) manifests: Vec<ManifestFile>,
+    pub(in crate::commit) manifests: Vec<ManifestFile>,
     /// Those that were written anew.
-    pub(super) filtered: Vec<Arc<Filtered>>,
+    pub(in crate::commit) filtered: Vec<Arc<Filtered>>,
 }
 
 impl ManifestFilter {
     /// What was made of manifests is not to be used again.
-    pub(super) fn forget(&mut self) {
+    pub(in crate::commit) fn forget(&mut self) {
         self.known.clear();
     }
 
     /// Manifests of one content without the files that are removed. `vectors_in` has the partitions whose vectors are looked at.
-    pub(super) fn filter(
+    pub(in crate::commit) fn filter(
         &mut self,
         older: Vec<ManifestFile>,
         removal: &Arc<Removal>,

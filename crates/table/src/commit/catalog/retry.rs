@@ -9,7 +9,7 @@ use icefield_format::metadata::{MetadataUpdate, StringMap, requirements_for_upda
 
 use super::pointer::cause_of;
 use super::status::{Sought, look_for};
-use super::{Catalog, Change, Committed, Outcome, require_same_table};
+use crate::commit::{Catalog, Change, Committed, Outcome, require_same_table};
 use crate::error::{Error, Result, UnknownCommit};
 use crate::interrupt;
 

@@ -9,10 +9,10 @@ use icefield_format::metadata::properties::METADATA_DELETE_AFTER_COMMIT_ENABLED;
 use icefield_format::metadata::{MetadataBuilder, MetadataCodec, MetadataUpdate, TableMetadata, UpdateRequirement};
 
 use super::creation::created_by;
-use super::metadata_file::next_version;
 use super::status::{Sought, look_for};
-use super::{Catalog, Committed, Outcome, read_metadata, write_metadata};
 use crate::clock::now_ms;
+use crate::commit::metadata_file::next_version;
+use crate::commit::{Catalog, Committed, Outcome, read_metadata, write_metadata};
 use crate::error::{Error, Result};
 use crate::storage::{Folders, Places, Storage};
 

@@ -11,13 +11,13 @@ use icefield_format::types::reserved::ROW_ID;
 use uuid::Uuid;
 
 use super::matching::{Matches, with_lineage};
-use super::overwrite::Overwrite;
 use super::row_change::{ChangedFiles, Command, FileCounts, Isolation, Mode, Removals};
-use super::row_delta::RowDelta;
 use super::widened::Widened;
 use crate::commit::{SnapshotOptions, SnapshotProducer, Transaction};
 use crate::error::{Error, Result};
 use crate::interrupt;
+use crate::operation::overwrite::Overwrite;
+use crate::operation::row_delta::RowDelta;
 use crate::storage::Storage;
 use crate::write::{Matching, TableWriter, WriterConfig};
 
@@ -63,7 +63,7 @@ pub struct NewRows<'a> {
 
 impl RowOptions {
     /// Where new files go: nowhere in a dry run.
-    pub(super) fn written_to(&self, storage: &Storage) -> Storage {
+    pub(in crate::operation) fn written_to(&self, storage: &Storage) -> Storage {
         if self.dry_run { storage.unwritten() } else { storage.clone() }
     }
 }
@@ -103,7 +103,7 @@ pub(super) fn replace_widened(
 
 /// As [`replace_widened`], with rows that are written already, to [`RowOptions::written_to`]; their files are deleted after an
 /// error.
-pub(super) fn replace_with(
+pub(in crate::operation) fn replace_with(
     transaction: &mut Transaction,
     table: Widened,
     matches: &Matches,
@@ -174,7 +174,11 @@ fn check_same(metadata: &Arc<TableMetadata>, matches: &Matches) -> Result<()> {
 }
 
 /// How rows of these columns are written: `_row_id` among them is that of rows that were there before.
-pub(super) fn writer_config(storage: &Storage, metadata: &TableMetadata, schema: &ArrowSchema) -> Result<WriterConfig> {
+pub(in crate::operation) fn writer_config(
+    storage: &Storage,
+    metadata: &TableMetadata,
+    schema: &ArrowSchema,
+) -> Result<WriterConfig> {
     let mut config = WriterConfig::of_table(storage.clone(), metadata);
     if schema.fields().iter().any(|field| field.name() == ROW_ID.name) && has_lineage(metadata) {
         config.schema = with_lineage(metadata.current_schema())?;

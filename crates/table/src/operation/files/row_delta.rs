@@ -185,7 +185,7 @@ impl Content for RowDelta {
 }
 
 /// Partition specs that have data files in a snapshot.
-pub(super) fn live_specs(
+pub(in crate::operation) fn live_specs(
     storage: &Storage,
     metadata: &TableMetadata,
     snapshot: Option<&Snapshot>,

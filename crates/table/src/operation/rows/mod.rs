@@ -1,0 +1,11 @@
+//! Operations on the rows that a condition matches: deletes, updates and overwrites. A data file is rewritten without them, or
+//! gets delete files.
+
+mod checked_rows;
+pub mod delete_rows;
+pub mod matching;
+pub mod overwrite_rows;
+pub mod replace_rows;
+mod rewrite_groups;
+pub mod row_change;
+pub(super) mod widened;
