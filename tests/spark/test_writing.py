@@ -272,7 +272,7 @@ def test_abort_deletes_nothing_once_a_commit_was_tried(
     spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]
 ) -> None:
     from icefield.spark.opening import SourceOptions
-    from icefield.spark.source import Writer, Written
+    from icefield.spark.sinks.batch import Writer, Written
     from icefield.spark.writing import Write, write_task
 
     del spark
@@ -479,7 +479,7 @@ def test_a_write_with_a_key_is_made_once(
 def test_a_key_that_another_writer_uses_meanwhile(catalog: ice.Catalog, options: dict[str, str]) -> None:
     """The commit finds it, and deletes what the tasks wrote."""
     from icefield.spark.opening import SourceOptions
-    from icefield.spark.source import Writer, Written
+    from icefield.spark.sinks.batch import Writer, Written
     from icefield.spark.writing import Write, write_task
 
     table = catalog.create_table("db.t", SCHEMA)

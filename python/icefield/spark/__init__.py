@@ -32,6 +32,7 @@ from icefield.spark.explaining import Explanation, explain  # noqa: E402
 from icefield.spark.inspecting import read_inspect  # noqa: E402
 from icefield.spark.reading import of_scan, read  # noqa: E402
 from icefield.spark.session import finds_source  # noqa: E402
+from icefield.spark.sinks.epochs import once  # noqa: E402
 from icefield.spark.source import Source  # noqa: E402
 from icefield.spark.types import arrow_schema, iceberg_schema, spark_schema  # noqa: E402
 from icefield.spark.workers import drivers_python, name_drivers_python  # noqa: E402
@@ -51,6 +52,7 @@ __all__ = [
     "functions",
     "iceberg_schema",
     "of_scan",
+    "once",
     "read",
     "read_inspect",
     "register",

@@ -188,6 +188,11 @@ class SourceOptions:
         check(self.given, "write")
         return self
 
+    def streaming(self) -> SourceOptions:
+        """Return these options, checked for the write of a stream."""
+        check(self.given, "write", stream=True)
+        return self
+
     def metadata_moment(self) -> Moment:
         """Return the snapshot of a metadata table; options that do not apply to it are refused."""
         if given := [name for name in (*_RANGE, *_TIMES, *_SPLIT) if name in self.own]:

@@ -81,7 +81,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("overwrite-mode", "write", "refused", _OVERWRITES),
     Option("isolation-level", "write", "refused", _OVERWRITES),
     Option("validate-from-snapshot-id", "write", "refused", _OVERWRITES),
-    Option("use-merge-append-for-streaming", "write", "refused", "streaming writes are not supported"),
+    *_options(
+        "write",
+        "harmless",
+        "Appends of streams merge manifests as all do: by commit.manifest-merge.enabled.",
+        "use-merge-append-for-streaming",
+    ),
+    *_options("write", "harmless", "Spark's own: where it keeps the progress of a stream.", "checkpointLocation"),
     Option("shred-variants", "write", "refused", "variants are written whole", ("false",)),
     *_options("write", "harmless", "Variants are written whole.", "variant-inference-buffer-size"),
     *_options("write", "harmless", _NO_DELETES, "delete-format", "delete-granularity", "target-delete-file-size-bytes"),
@@ -101,6 +107,10 @@ _PROPERTIES = {
     "compression-level": "write.{}.compression-level",
     "compression-strategy": "write.{}.compression-strategy",
 }
+
+
+#: Options of writes that a stream cannot have, and why.
+_NOT_OF_STREAMS = {"idempotency-key": "the batches of a stream have keys of their own, of the query and the batch"}
 
 
 def find(name: str) -> Option | None:
@@ -128,8 +138,17 @@ def find(name: str) -> Option | None:
     raise InvalidArgumentError(f'unknown option {name} of format("icefield"){hint}')
 
 
-def check(given: Mapping[str, str], use: Literal["read", "write"]) -> None:
+def check(given: Mapping[str, str], use: Literal["read", "write"], *, stream: bool = False) -> None:
     """Refuse options that do not apply to a read or a write, or that cannot be honoured.
+
+    Parameters
+    ----------
+    given
+        Options and their values.
+    use
+        What they are given for.
+    stream
+        Whether it is a stream that is written.
 
     Raises
     ------
@@ -137,6 +156,8 @@ def check(given: Mapping[str, str], use: Literal["read", "write"]) -> None:
         It names the option, its value, and why.
 
     """
+    if stream and (one := next((name for name in _NOT_OF_STREAMS if name in given), None)) is not None:
+        raise InvalidArgumentError(f"option {one}={given[one]}: {_NOT_OF_STREAMS[one]}")
     for name, value in given.items():
         option = find(name)
         if option is None:

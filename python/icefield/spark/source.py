@@ -7,44 +7,35 @@ together by partition. Options: `icefield.spark.opening.SourceOptions`.
 
 Every step runs in a process of its own; only what can be pickled goes from one to the next, so the committer opens the
 catalog again from the options. What goes to tasks has the storage of the table and no options: they may hold
-credentials of the catalog (`icefield.spark.handover`).
+credentials of the catalog.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceArrowWriter,
-    DataSourceReader,
-    InputPartition,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from icefield.errors import CorruptDataError, InvalidArgumentError, UnsupportedFeatureError
 from icefield.expressions import from_json
-from icefield.spark.audit import task_audit, write_target
 from icefield.spark.failures import sentence
 from icefield.spark.filters import leaf_types, pushed
-from icefield.spark.handover import forget, keep, kept
 from icefield.spark.inspecting import inspect_tasks
 from icefield.spark.opening import CHANGES, SourceOptions
 from icefield.spark.parts import InspectPart, Part, parts, require_columns, require_same
+from icefield.spark.sinks.batch import Writer
+from icefield.spark.sinks.stream import STREAM_WRITER, StreamWriter
 from icefield.spark.streaming import STREAM_READER, StreamReader
 from icefield.spark.types import arrow_schema, spark_schema
-from icefield.spark.writing import Write, WriteSettings, write_task
+from icefield.spark.writing import Write, WriteSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import types as st
     from pyspark.sql.datasource import Filter
 
-    from icefield.distributed import WrittenFiles
     from icefield.expressions import Expression
     from icefield.schema import Schema
     from icefield.table import Table
@@ -97,11 +88,12 @@ class Source(DataSource):
         return STREAM_READER(self.options, schema, self.table_uuid)
 
     @sentence
-    def streamWriter(self, schema: st.StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, N802
-        """Refuse to stream: ``foreachBatch`` does it."""
-        raise UnsupportedFeatureError(
-            "writing a stream is not supported as a format: append each batch in foreachBatch, by icefield.spark.append"
-        )
+    def streamWriter(self, schema: st.StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
+        """Return a writer of the batches of a stream."""
+        if overwrite:
+            raise UnsupportedFeatureError('streams in complete mode are not supported: use outputMode("append")')
+        options = SourceOptions.of(self.options).streaming()
+        return STREAM_WRITER(options, options.open(), schema)
 
     @sentence
     def writer(self, schema: st.StructType, overwrite: bool) -> Writer:
@@ -179,80 +171,3 @@ class FilteringReader(Reader):
                 continue  # a literal that the column's type has no value for: the filter stays Spark's alone
             self._filter = expression if self._filter is None else self._filter & expression
         return filters
-
-
-@dataclass(frozen=True)
-class Written(WriterCommitMessage):
-    """The files that a task wrote; None if it had no rows."""
-
-    files: WrittenFiles | None
-    #: What the session says of staging; only a task knows.
-    audit: dict[str, str] = field(default_factory=dict)
-    #: How often the task was tried before.
-    attempts_before: int = 0
-
-
-class Writer(DataSourceArrowWriter):
-    """Appends to a table."""
-
-    def __init__(self, options: SourceOptions, write: Write) -> None:
-        self._given = options.given
-        self._keeps_options = options.may_have_secrets
-        self._write = write
-        #: The file in which the options wait for the committer.
-        self._kept: str | None = None
-
-    def __getstate__(self) -> dict[str, object]:
-        if self._keeps_options and self._kept is None:
-            self._kept = keep(self._given)
-        return {**self.__dict__, "_given": {}} if self._kept else self.__dict__
-
-    @sentence
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write the rows of a task."""
-        context = TaskContext.get()
-        attempts = 0 if context is None else context.attemptNumber()
-        return Written(write_task(self._write, iterator, clustered=False), task_audit(), attempts)
-
-    @sentence
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Commit what all tasks wrote, in one snapshot."""
-        written = _files_of(messages)
-        results = [message for message in messages if isinstance(message, Written)]
-        audit = next((message.audit for message in results if message.audit), {})
-        try:
-            options = SourceOptions.of(self._given or kept(self._kept or ""))
-            table = options.open()
-            branch, staged = write_target(table, options.branch, audit)
-        except Exception:
-            self._write.clean_up(written)
-            raise
-        finally:
-            self._forget()
-        self._write.commit(
-            table,
-            written,
-            branch,
-            {**options.summary, **staged},
-            options.idempotency_key,
-            lambda: any(message.attempts_before for message in results),
-        )
-
-    def _forget(self) -> None:
-        if self._kept is not None:
-            forget(self._kept)
-
-    @sentence
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Delete the files of a job that failed before its commit was tried.
-
-        Spark calls this also when the commit itself raised. It may have been published all the same, so then nothing is
-        deleted here: a commit that certainly failed has deleted its files itself.
-        """
-        self._forget()
-        if not messages or None in messages:
-            self._write.clean_up(_files_of(messages), search=True)
-
-
-def _files_of(messages: Iterable[WriterCommitMessage | None]) -> list[WrittenFiles]:
-    return [message.files for message in messages if isinstance(message, Written) and message.files is not None]

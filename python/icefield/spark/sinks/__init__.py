@@ -1,0 +1,1 @@
+"""What ``format("icefield")`` writes to: tables, by batches and by streams."""

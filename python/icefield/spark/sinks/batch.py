@@ -1,0 +1,105 @@
+"""Writes of batches: ``df.write.format("icefield")``, and ``INSERT INTO`` a view.
+
+What goes to tasks has the storage of the table and no options: they may hold credentials of the catalog
+(`icefield.spark.handover`). The committer is another process, and opens the catalog again from the options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from icefield.spark.audit import task_audit, write_target
+from icefield.spark.failures import sentence
+from icefield.spark.handover import forget, keep, kept
+from icefield.spark.opening import SourceOptions
+from icefield.spark.writing import Write, write_task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icefield.distributed import WrittenFiles
+
+__all__ = ["Writer", "Written", "files_of"]
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """The files that a task wrote; None if it had no rows."""
+
+    files: WrittenFiles | None
+    #: What the session says of staging; only a task knows.
+    audit: dict[str, str] = field(default_factory=dict)
+    #: How often the task was tried before.
+    attempts_before: int = 0
+
+
+class Writer(DataSourceArrowWriter):
+    """Appends to a table."""
+
+    def __init__(self, options: SourceOptions, write: Write) -> None:
+        self._given = options.given
+        self._keeps_options = options.may_have_secrets
+        self._write = write
+        #: The file in which the options wait for the committer.
+        self._kept: str | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        if self._keeps_options and self._kept is None:
+            self._kept = keep(self._given)
+        return {**self.__dict__, "_given": {}} if self._kept else self.__dict__
+
+    @sentence
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of a task."""
+        context = TaskContext.get()
+        attempts = 0 if context is None else context.attemptNumber()
+        return Written(write_task(self._write, iterator, clustered=False), task_audit(), attempts)
+
+    @sentence
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Commit what all tasks wrote, in one snapshot."""
+        written = files_of(messages)
+        results = [message for message in messages if isinstance(message, Written)]
+        audit = next((message.audit for message in results if message.audit), {})
+        try:
+            options = SourceOptions.of(self._given or kept(self._kept or ""))
+            table = options.open()
+            branch, staged = write_target(table, options.branch, audit)
+        except Exception:
+            self._write.clean_up(written)
+            raise
+        finally:
+            self._forget()
+        self._write.commit(
+            table,
+            written,
+            branch,
+            {**options.summary, **staged},
+            options.idempotency_key,
+            lambda: any(message.attempts_before for message in results),
+        )
+
+    def _forget(self) -> None:
+        if self._kept is not None:
+            forget(self._kept)
+
+    @sentence
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Delete the files of a job that failed before its commit was tried.
+
+        Spark calls this also when the commit itself raised. It may have been published all the same, so then nothing is
+        deleted here: a commit that certainly failed has deleted its files itself.
+        """
+        self._forget()
+        if not messages or None in messages:
+            self._write.clean_up(files_of(messages), search=True)
+
+
+def files_of(messages: Iterable[WriterCommitMessage | None]) -> list[WrittenFiles]:
+    """Return what the tasks wrote that had rows."""
+    return [message.files for message in messages if isinstance(message, Written) and message.files is not None]
