@@ -291,7 +291,7 @@ test-miri: | need-rust
 	$(call say,Miri)
 	@$(MIRI) -p icefield-format --lib -- transform::kernel
 	@$(MIRI) -p icefield-table --lib -- runtime::tests transform::tests write::text::tests write::conform::tests arrow::places::tests \
-		arrow::filter::tests storage::read_at::tests file::parquet::byte_arrays::tests file::parquet::hybrid::tests
+		arrow::filter::tests storage::read_at::tests file::parquet::flat::byte_arrays::tests file::parquet::flat::hybrid::tests
 
 test-address: | need-rust
 	$(call say,address sanitizer)

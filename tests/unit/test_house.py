@@ -379,7 +379,7 @@ UNSAFE = {
     "python/src/callback.rs",
     "python/src/capsule/",
     "table/src/arrow/filter.rs",
-    "table/src/file/parquet/byte_arrays.rs",
+    "table/src/file/parquet/flat/byte_arrays.rs",
     "table/src/memory.rs",
     "table/src/runtime.rs",
     "table/src/storage/calls.rs",

@@ -16,8 +16,8 @@ use icefield_format::value::Value;
 use super::promote::{self, Promotion};
 use crate::error::{Error, Result};
 use crate::file::parquet::decimals;
+use crate::file::parquet::variant::value::{Parts, ValueLayout};
 use crate::file::parquet::variant::{Layout, Misfit};
-use crate::file::parquet::variant_value::{Parts, ValueLayout};
 use crate::plan::variant_paths::VariantPath;
 
 /// The source of a field's values.

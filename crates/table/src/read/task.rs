@@ -21,7 +21,7 @@ use super::options::ReadOptions;
 use super::reshape::Reshape;
 use super::row_ranges::rows_left;
 use crate::error::Result;
-use crate::file::parquet::variant_value::with_nulls;
+use crate::file::parquet::variant::value::with_nulls;
 use crate::file::ranges::both;
 use crate::file::{self, BATCH_ROWS, Filter, Request};
 use crate::limits::limits;

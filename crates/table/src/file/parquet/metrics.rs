@@ -10,8 +10,8 @@ use icefield_format::value::{Value, binary, decimal, order};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::statistics::Statistics;
 
-use super::bounds::bounds;
-use super::row_groups::comparable;
+use super::prune::bounds::bounds;
+use super::prune::row_groups::comparable;
 use crate::error::Result;
 use crate::file::leaves::skip;
 use crate::file::metrics::FileMetrics;

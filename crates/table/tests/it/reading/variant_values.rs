@@ -13,7 +13,7 @@ use icefield_format::value::variant::{Column, Node, Path, Variant};
 use icefield_table::arrow::constant::array;
 use icefield_table::file::leaves::projected;
 use icefield_table::file::parquet::read::ParquetFile;
-use icefield_table::file::parquet::variant_value::with_nulls;
+use icefield_table::file::parquet::variant::value::with_nulls;
 use icefield_table::file::{DataFileReader, Request};
 use icefield_table::plan::variant_paths::VariantPath;
 use icefield_table::read::columns::{Constants, Rules, leaves};

@@ -11,9 +11,9 @@ use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::index_reader::decode_column_index;
 use parquet::file::statistics::Statistics;
 
-use super::guard::guarded;
 use super::row_groups::{Group, Leaf};
 use crate::error::{Error, Result};
+use crate::file::parquet::guard::guarded;
 use crate::file::ranges::{both, either};
 
 /// Page bounds of columns, by row group and leaf.
@@ -21,7 +21,7 @@ pub(super) type PageBounds = HashMap<(usize, usize), ColumnIndexMetaData>;
 
 /// Reads the page bounds of some leaves in row groups with several pages. `fetch` reads ranges of the file; `size` is
 /// its length.
-pub(super) fn bounds(
+pub(in crate::file::parquet) fn bounds(
     path: &str,
     size: u64,
     metadata: &ParquetMetaData,
@@ -66,7 +66,7 @@ pub(super) fn bounds(
 /// The rows that remain after page pruning, by number in the file; `None` if all remain.
 ///
 /// `rows` are the row numbers of each row group; `filter` has no `NOT`.
-pub(super) fn rows_left(
+pub(in crate::file::parquet) fn rows_left(
     metadata: &ParquetMetaData,
     bounds: &PageBounds,
     groups: &[usize],

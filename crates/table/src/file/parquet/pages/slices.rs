@@ -11,7 +11,7 @@ const DICTIONARIES: u64 = 8;
 
 /// How a row group may be cut.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cutting {
+pub(in crate::file::parquet) struct Cutting {
     /// Approximate rows of a slice.
     pub rows: u64,
     /// Minimum bytes of a slice.
@@ -20,7 +20,7 @@ pub(super) struct Cutting {
 
 /// Slices of a row group's `rows` (by file row number); a single one if it cannot be cut, or if cutting costs more
 /// than it gains. `leaves` are the columns to read.
-pub(super) fn slices(
+pub(in crate::file::parquet) fn slices(
     metadata: &ParquetMetaData,
     group: usize,
     rows: Range<u64>,

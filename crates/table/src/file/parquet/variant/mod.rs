@@ -6,6 +6,8 @@
 //! takes precedence over the same field in `value`, and if nothing is stored at the top level or in an array element,
 //! the value is a variant null.
 
+pub mod value;
+
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;

@@ -23,9 +23,9 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::{ChunkReader, Length, SerializedPageReader};
 use parquet::file::statistics::Statistics;
 
-use super::guard::guarded;
 use super::row_groups::{Group, Leaf};
 use crate::error::{Error, Result};
+use crate::file::parquet::guard::guarded;
 use crate::storage::Storage;
 
 /// How many times larger the possible saving must be than the dictionary or Bloom filter.
@@ -36,7 +36,7 @@ const MOST_BYTES: u64 = 8 << 20;
 const MOST_VALUES: u32 = 1 << 17;
 
 /// What is known about the values in each column chunk of a file.
-pub(super) struct Distinct<'a> {
+pub(in crate::file::parquet) struct Distinct<'a> {
     storage: &'a Storage,
     path: &'a str,
     size: u64,
@@ -56,7 +56,7 @@ enum Known {
 
 impl<'a> Distinct<'a> {
     /// For a file of this size, with nothing read yet; `leaves` are the columns that the filter tests.
-    pub(super) fn new(
+    pub(in crate::file::parquet) fn new(
         storage: &'a Storage,
         path: &'a str,
         size: u64,
@@ -68,7 +68,12 @@ impl<'a> Distinct<'a> {
 
     /// Whether a row of this row group may match a filter without `NOT`; `bytes` is the size of the read that pruning
     /// would save.
-    pub(super) fn might_match(&mut self, group: usize, filter: &BoundExpr, bytes: u64) -> Result<bool> {
+    pub(in crate::file::parquet) fn might_match(
+        &mut self,
+        group: usize,
+        filter: &BoundExpr,
+        bytes: u64,
+    ) -> Result<bool> {
         Ok(match filter {
             Expression::False => false,
             Expression::And(left, right) => {

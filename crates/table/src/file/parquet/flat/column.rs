@@ -19,15 +19,15 @@ use parquet::data_type::DataType as ParquetType;
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::ColumnDescPtr;
 
-use super::guard::internal;
 use super::hybrid::{Hybrid, Piece};
 use super::runs::Runs;
+use crate::file::parquet::guard::internal;
 
 /// Maximum number of values to reserve memory for up front, because a footer may claim more than there are.
 const ROOM: usize = 1 << 16;
 
 /// The Arrow values that a column decodes to.
-pub(super) trait Values: Send {
+pub(in crate::file::parquet) trait Values: Send {
     /// The Parquet type of the stored values.
     type Type: ParquetType;
     /// The unread values of a page.
@@ -52,17 +52,17 @@ pub(super) trait Values: Send {
 }
 
 /// The rows of a column in order.
-pub(super) trait FlatColumn: Send {
+pub(in crate::file::parquet) trait FlatColumn: Send {
     /// Reads the selected rows among those not read yet. Rows are numbered across row groups; `count` is the number
     /// selected.
     fn read(&mut self, rows: &Runs<'_>, count: usize) -> Result<ArrayRef>;
 }
 
 /// The pages of a column by row group, and the number of rows of each row group.
-pub(super) type Chunks = (Box<dyn PageIterator>, Vec<usize>);
+pub(in crate::file::parquet) type Chunks = (Box<dyn PageIterator>, Vec<usize>);
 
 /// A column that decodes to `V`.
-pub(super) struct Column<V: Values> {
+pub(in crate::file::parquet) struct Column<V: Values> {
     about: ColumnDescPtr,
     chunks: Box<dyn PageIterator>,
     /// The pages of the current column chunk.
@@ -100,7 +100,7 @@ impl<V: Values> FlatColumn for Column<V> {
 
 impl<V: Values> Column<V> {
     /// The column of some chunks, with no values yet.
-    pub(super) fn new((chunks, rows): Chunks, about: ColumnDescPtr, values: V) -> Self {
+    pub(in crate::file::parquet) fn new((chunks, rows): Chunks, about: ColumnDescPtr, values: V) -> Self {
         let groups = rows.into_iter();
         Self { about, chunks, pages: None, dictionary: None, page: None, next: 0, groups, end: 0, values }
     }
@@ -370,7 +370,7 @@ impl Levels {
 }
 
 /// The bits of a page and the position of the next one.
-pub(super) struct Bits {
+pub(in crate::file::parquet) struct Bits {
     pub(super) bits: BooleanBuffer,
     pub(super) at: usize,
 }

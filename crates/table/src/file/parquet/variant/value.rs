@@ -18,7 +18,7 @@ use icefield_format::value::variant::{Metadata, Path, Variant};
 
 use parquet::file::metadata::ParquetMetaData;
 
-use super::variant::{Fault, Misfit, Typed, node};
+use super::{Fault, Misfit, Typed, node};
 use crate::arrow::constant;
 use crate::file::Nulls;
 use crate::file::leaves::skip;
@@ -27,7 +27,7 @@ use crate::file::leaves::skip;
 const NULLS: &str = "icefield.nulls";
 
 /// What a footer says about the nulls of each leaf.
-pub(super) fn nulls(metadata: &ParquetMetaData) -> Vec<Option<Nulls>> {
+pub(in crate::file::parquet) fn nulls(metadata: &ParquetMetaData) -> Vec<Option<Nulls>> {
     let of_leaf = |leaf: usize| {
         let (mut none, mut all) = (true, true);
         for group in metadata.row_groups() {

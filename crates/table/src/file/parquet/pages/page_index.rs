@@ -23,9 +23,9 @@ use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::offset_index::{OffsetIndexMetaData, PageLocation};
 use parquet::file::serialized_reader::SerializedPageReader;
 
-use super::guard::guarded;
 use super::{indexed, whole_chunk};
 use crate::error::Result as TableResult;
+use crate::file::parquet::guard::guarded;
 
 /// Bytes read of a page for its header; if they are too few, the whole page is read.
 const HEADER: u64 = 128;
@@ -62,7 +62,7 @@ impl PageIndexProvider for Sound {
 
 /// Renumbers the row groups of a footer by their position. Rows are numbered through a file in that order: the
 /// `ordinal` of a row group is optional, and files concatenated from others keep the ordinals of their parts.
-pub(super) fn numbered(metadata: ParquetMetaData) -> Result<ParquetMetaData> {
+pub(in crate::file::parquet) fn numbered(metadata: ParquetMetaData) -> Result<ParquetMetaData> {
     let is_its_place =
         |(place, group): (usize, &RowGroupMetaData)| group.ordinal().map(usize::try_from) == Some(Ok(place));
     if metadata.row_groups().iter().enumerate().all(is_its_place) {
@@ -76,7 +76,7 @@ pub(super) fn numbered(metadata: ParquetMetaData) -> Result<ParquetMetaData> {
 }
 
 /// Hides the page index of each column chunk that it does not describe from its first row and byte to its last.
-pub(super) fn sound(metadata: ParquetMetaData) -> ParquetMetaData {
+pub(in crate::file::parquet) fn sound(metadata: ParquetMetaData) -> ParquetMetaData {
     let Some(index) = metadata.page_index().cloned() else { return metadata };
     let mut unsound = HashSet::new();
     for (group, about) in metadata.row_groups().iter().enumerate() {
@@ -131,7 +131,7 @@ struct Chunk {
 }
 
 /// Tracks which pages of some columns were checked against the page index.
-pub(super) struct Checks {
+pub(in crate::file::parquet) struct Checks {
     metadata: Arc<ParquetMetaData>,
     chunks: Vec<Chunk>,
     /// Column chunks of lists and maps by start offset: their values are counted if they are fetched whole.
@@ -143,7 +143,7 @@ pub(super) struct Checks {
 
 impl Checks {
     /// Nothing is checked yet for some columns of some row groups. `is_sparse` if rows are skipped, or may be.
-    pub(super) fn new(
+    pub(in crate::file::parquet) fn new(
         metadata: &Arc<ParquetMetaData>,
         groups: &[usize],
         columns: impl IntoIterator<Item = usize> + Clone,
@@ -167,7 +167,7 @@ impl Checks {
 
     /// Checks the headers of pages in a row group, except pages with `rows` that are read; rows count from the first
     /// of the group.
-    pub(super) fn headers(
+    pub(in crate::file::parquet) fn headers(
         &self,
         path: &str,
         is_read: impl Fn(usize, Range<u64>) -> bool,
@@ -188,7 +188,7 @@ impl Checks {
 
     /// The ranges that [`Checks::fetched`] needs in addition to some ranges of a remote file, to be fetched together
     /// without another round trip.
-    pub(super) fn beside(&self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+    pub(in crate::file::parquet) fn beside(&self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
         let is_wanted = |chunk: &&Chunk| {
             let within = |range: &&Range<u64>| chunk.place.start <= range.start && range.end <= chunk.place.end;
             self.is_remote && !chunk.is_checked && ranges.iter().find(within).is_some_and(|first| *first != chunk.place)
@@ -202,7 +202,7 @@ impl Checks {
     }
 
     /// Checks fetched pages, and unfetched pages of the same columns; `read` reads those.
-    pub(super) fn fetched(
+    pub(in crate::file::parquet) fn fetched(
         &mut self,
         path: &str,
         ranges: &[Range<u64>],

@@ -11,13 +11,13 @@ use parquet::basic::{Encoding, Type as PhysicalType};
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 
-use super::booleans::Booleans;
-use super::byte_arrays::ByteArrays;
-use super::flat::{Chunks, Column, FlatColumn};
-use super::guard::internal;
-use super::numbers::{Doubles, Floats, IntDecimals, Ints, LongDecimals, Longs, Number, Numbers};
 use super::selection::{Rows, Selected};
 use crate::arrow::filter::rows_in;
+use crate::file::parquet::flat::booleans::Booleans;
+use crate::file::parquet::flat::byte_arrays::ByteArrays;
+use crate::file::parquet::flat::column::{Chunks, Column, FlatColumn};
+use crate::file::parquet::flat::numbers::{Doubles, Floats, IntDecimals, Ints, LongDecimals, Longs, Number, Numbers};
+use crate::file::parquet::guard::internal;
 
 /// The columns of some leaves, read in step.
 pub(super) struct Columns {
@@ -196,9 +196,9 @@ mod tests {
     use parquet::file::properties::{WriterProperties, WriterVersion};
     use proptest::prelude::*;
 
-    use super::super::guard::guarded;
-    use super::super::loaded::LoadedGroups;
     use super::*;
+    use crate::file::parquet::guard::guarded;
+    use crate::file::parquet::pages::loaded::LoadedGroups;
 
     /// How a test file is written.
     #[derive(Debug, Clone)]

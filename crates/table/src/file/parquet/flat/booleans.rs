@@ -10,13 +10,13 @@ use parquet::basic::Encoding;
 use parquet::data_type::BoolType;
 use parquet::errors::{ParquetError, Result};
 
-use super::flat::{Bits, Values};
-use super::guard::internal;
+use super::column::{Bits, Values};
 use super::runs::Runs;
+use crate::file::parquet::guard::internal;
 
 /// The decoded values of a column.
 #[derive(Default)]
-pub(super) struct Booleans {
+pub(in crate::file::parquet) struct Booleans {
     /// Appended values without nulls: full words, then the remaining bits and their number.
     words: Vec<u64>,
     last: u64,

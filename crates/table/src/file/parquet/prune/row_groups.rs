@@ -10,15 +10,20 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
 use super::bounds::bounds;
-use super::decimals;
 use super::shredded::{self, Shredded};
 use crate::file::Request;
 use crate::file::leaves::skip;
+use crate::file::parquet::decimals;
 
 /// Row groups of the file whose midpoint is in the byte range of a request and that may match its filter.
 ///
 /// `size` is the file's.
-pub(super) fn wanted(metadata: &ParquetMetaData, columns: &[Tested], request: &Request, size: u64) -> Vec<usize> {
+pub(in crate::file::parquet) fn wanted(
+    metadata: &ParquetMetaData,
+    columns: &[Tested],
+    request: &Request,
+    size: u64,
+) -> Vec<usize> {
     let (start, length) = request.range;
     let evaluator = InclusiveMetrics::new(&request.prune);
     let groups = metadata.row_groups().iter().enumerate();
@@ -48,7 +53,7 @@ fn stored(group: &RowGroupMetaData) -> u64 {
 
 /// A filtered column whose statistics the filter can use.
 #[derive(Debug, Clone)]
-pub(super) struct Leaf {
+pub(in crate::file::parquet) struct Leaf {
     pub id: i32,
     /// Its index among the leaves of the file.
     pub place: usize,
@@ -56,7 +61,7 @@ pub(super) struct Leaf {
 }
 
 /// A filtered column of the file.
-pub(super) enum Tested {
+pub(in crate::file::parquet) enum Tested {
     Primitive(Leaf),
     /// A variant, with shredded values in leaves of their own.
     Variant {
@@ -67,7 +72,7 @@ pub(super) enum Tested {
 
 impl Tested {
     /// The leaf of a primitive column.
-    pub(super) fn into_leaf(self) -> Option<Leaf> {
+    pub(in crate::file::parquet) fn into_leaf(self) -> Option<Leaf> {
         match self {
             Self::Primitive(leaf) => Some(leaf),
             Self::Variant { .. } => None,
@@ -77,7 +82,7 @@ impl Tested {
 
 /// Finds the columns of a request's filter outside lists and maps whose stored values compare like the table's.
 /// `fields` are the file's columns with the ids they are read by; `schema` has the types that the filter is bound to.
-pub(super) fn tested(fields: &Fields, schema: &Schema, request: &Request) -> Vec<Tested> {
+pub(in crate::file::parquet) fn tested(fields: &Fields, schema: &Schema, request: &Request) -> Vec<Tested> {
     let mut ids = InclusiveMetrics::new(&request.prune).field_ids();
     ids.retain(|id| !request.constants.contains(id));
     filtered(fields, schema, &ids)
@@ -115,7 +120,7 @@ fn filtered(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>) -> Vec<Tested
 }
 
 /// Whether the statistics of a stored column are valid bounds of a table type without conversion.
-pub(super) fn comparable(stored: &Field, ty: &PrimitiveType) -> bool {
+pub(in crate::file::parquet) fn comparable(stored: &Field, ty: &PrimitiveType) -> bool {
     use PrimitiveType as P;
     if let Some((_, stored)) = decimals::declared(stored) {
         return matches!(ty, P::Decimal { scale, .. } if i16::from(stored) == i16::from(*scale));

@@ -14,7 +14,7 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::page_index::offset_index::PageLocation;
 
-use super::hybrid::varint;
+use crate::file::parquet::flat::hybrid::varint;
 
 /// Pages whose rows are counted as they are read.
 pub(super) struct IndexedPages {

@@ -1,8 +1,8 @@
 //! Row selections: which rows of a Parquet file to decode, and which of the decoded rows to keep.
 //!
-//! Columns decoded by this crate return exactly the selected rows ([`super::flat`]). The parquet crate decodes rows
-//! close to each other including short gaps, and its part of a batch is then cut once for all its columns, which
-//! takes half as long as its own masks.
+//! Columns decoded by this crate return exactly the selected rows (see [`flat`](crate::file::parquet::flat)). The parquet
+//! crate decodes rows close to each other including short gaps, and its part of a batch is then cut once for all its
+//! columns, which takes half as long as its own masks.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,8 +11,8 @@ use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::errors::ParquetError;
 
-use super::runs::Runs;
 use crate::arrow::filter::rows_in;
+use crate::file::parquet::flat::runs::Runs;
 use crate::file::ranges::decoded_for;
 
 /// The selected rows of some row groups, numbered through these row groups.

@@ -6,12 +6,12 @@ use std::ops::Range;
 use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result};
 
-use super::guard::internal;
 use super::runs::Runs;
+use crate::file::parquet::guard::internal;
 use crate::file::ranges::CLOSE;
 
 /// A sequence of integers of a fixed bit width.
-pub(super) struct Hybrid {
+pub(in crate::file::parquet) struct Hybrid {
     rest: Bytes,
     width: usize,
     run: Run,
@@ -203,7 +203,7 @@ fn one_by_one(bytes: &[u8], width: usize, numbers: Range<usize>, out: &mut Vec<u
 }
 
 /// Reads a varint: seven bits per byte, lowest first.
-pub(super) fn varint(bytes: &mut impl Buf) -> Option<u64> {
+pub(in crate::file::parquet) fn varint(bytes: &mut impl Buf) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
         let byte = bytes.try_get_u8().ok()?;

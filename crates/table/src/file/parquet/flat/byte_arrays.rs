@@ -17,10 +17,10 @@ use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::errors::{ParquetError, Result};
 use simdutf8::basic::from_utf8;
 
-use super::flat::Values;
-use super::guard::internal;
+use super::column::Values;
 use super::hybrid::Hybrid;
 use super::runs::Runs;
+use crate::file::parquet::guard::internal;
 
 /// Bytes copied for a short dictionary value, whatever its length.
 const SHORT: usize = 16;
@@ -32,7 +32,7 @@ const KEYS: usize = 512;
 const RUN: (usize, usize) = (8, 256);
 
 /// The decoded values of a column.
-pub(super) struct ByteArrays {
+pub(in crate::file::parquet) struct ByteArrays {
     is_text: bool,
     made: Made,
     dictionary: Option<Dictionary>,
@@ -56,7 +56,7 @@ struct Dictionary {
 }
 
 /// The unread values of a page.
-pub(super) enum Page {
+pub(in crate::file::parquet) enum Page {
     /// PLAIN: each value follows its length.
     Plain { bytes: Bytes, at: usize },
     /// Dictionary keys.
@@ -67,7 +67,7 @@ pub(super) enum Page {
 
 impl ByteArrays {
     /// No values yet; strings if `is_text`.
-    pub(super) fn new(is_text: bool) -> Self {
+    pub(in crate::file::parquet) fn new(is_text: bool) -> Self {
         Self { is_text, made: Made::default(), dictionary: None, keys: Vec::new() }
     }
 }

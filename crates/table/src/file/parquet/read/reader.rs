@@ -22,19 +22,22 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataP
 
 use super::batches::{Batches, Decoder};
 use super::columns::Columns;
-use super::distinct::Distinct;
-use super::guard::guarded;
-use super::loaded::LoadedGroups;
-use super::page_index::{Checks, numbered, sound};
-use super::paged::{Failure, PagedGroups};
-use super::row_groups::{Leaf, Tested};
 use super::selection::Selected;
-use super::slices::{Cutting, slices};
 use super::tail::Tail;
-use super::{decimals, footers, int96, metrics, pages, row_groups, variant_value};
+use super::{footers, int96};
 use crate::error::{Error, Result};
 use crate::file::metrics::FileMetrics;
 use crate::file::modes::Modes;
+use crate::file::parquet::guard::guarded;
+use crate::file::parquet::pages::loaded::LoadedGroups;
+use crate::file::parquet::pages::page_index::{Checks, numbered, sound};
+use crate::file::parquet::pages::paged::{Failure, PagedGroups};
+use crate::file::parquet::pages::slices::{Cutting, slices};
+use crate::file::parquet::prune::distinct::Distinct;
+use crate::file::parquet::prune::row_groups::{Leaf, Tested};
+use crate::file::parquet::prune::{pages, row_groups};
+use crate::file::parquet::variant::value;
+use crate::file::parquet::{decimals, metrics};
 use crate::file::ranges::{both, overlapping};
 use crate::file::{BATCH_ROWS, DataFileReader, Filter, Nulls, Request, position_field};
 use crate::storage::{OpenObject, Storage};
@@ -462,7 +465,7 @@ impl DataFileReader for ParquetFile {
     }
 
     fn nulls(&self) -> Vec<Option<Nulls>> {
-        variant_value::nulls(self.metadata())
+        value::nulls(self.metadata())
     }
 
     fn batches(self: Box<Self>, mut request: Request) -> Result<Opened> {

@@ -24,10 +24,10 @@ use crate::storage::OpenObject;
 const AHEAD: u64 = 256 << 10;
 
 /// Carries a storage error to the reader of the batches, because the Parquet library turns errors into text.
-pub(super) type Failure = Arc<Mutex<Option<Error>>>;
+pub(in crate::file::parquet) type Failure = Arc<Mutex<Option<Error>>>;
 
 /// Some row groups of an open file.
-pub(super) struct PagedGroups {
+pub(in crate::file::parquet) struct PagedGroups {
     metadata: Arc<ParquetMetaData>,
     groups: Vec<usize>,
     file: Arc<dyn OpenObject>,
@@ -38,7 +38,7 @@ pub(super) struct PagedGroups {
 
 impl PagedGroups {
     /// Some row groups; `is_sparse` if rows of them are skipped.
-    pub(super) fn new(
+    pub(in crate::file::parquet) fn new(
         metadata: Arc<ParquetMetaData>,
         groups: Vec<usize>,
         file: Arc<dyn OpenObject>,
@@ -48,7 +48,7 @@ impl PagedGroups {
     }
 
     /// The slot for a storage error.
-    pub(super) fn failure(&self) -> Failure {
+    pub(in crate::file::parquet) fn failure(&self) -> Failure {
         Arc::clone(&self.failure)
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Selected rows or values of a page: the parts of ascending ranges that lie in a window of numbers.
 #[derive(Clone)]
-pub(super) struct Runs<'a> {
+pub(in crate::file::parquet) struct Runs<'a> {
     ranges: &'a [Range<usize>],
     window: Range<usize>,
 }
@@ -18,7 +18,7 @@ impl Runs<'static> {
 
 impl<'a> Runs<'a> {
     /// The parts of some non-empty ranges in a window.
-    pub(super) fn new(ranges: &'a [Range<usize>], window: Range<usize>) -> Self {
+    pub(in crate::file::parquet) fn new(ranges: &'a [Range<usize>], window: Range<usize>) -> Self {
         Self { ranges, window }
     }
 
@@ -50,7 +50,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Number of selected rows or values.
-    pub(super) fn count(&self) -> usize {
+    pub(in crate::file::parquet) fn count(&self) -> usize {
         let (Some(first), Some(last)) = (self.ranges.first(), self.ranges.last()) else { return 0 };
         let all = self.ranges.iter().map(|range| range.end - range.start).sum::<usize>();
         let outside = self.window.start.saturating_sub(first.start) + last.end.saturating_sub(self.window.end);
@@ -58,7 +58,7 @@ impl<'a> Runs<'a> {
     }
 
     /// The selected numbers.
-    pub(super) fn numbers(&self) -> impl Iterator<Item = Range<usize>> + Clone + use<'a> {
+    pub(in crate::file::parquet) fn numbers(&self) -> impl Iterator<Item = Range<usize>> + Clone + use<'a> {
         let Range { start, end } = self.window;
         self.ranges.iter().map(move |range| range.start.max(start)..range.end.min(end))
     }

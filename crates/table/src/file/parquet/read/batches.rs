@@ -8,12 +8,12 @@ use parquet::DecodeResult;
 use parquet::arrow::push_decoder::ParquetPushDecoder;
 
 use super::columns::Columns;
-use super::guard::guarded;
-use super::page_index::Checks;
-use super::paged::Failure;
 use super::selection::Rows;
 use super::tail::Tail;
 use crate::error::Result;
+use crate::file::parquet::guard::guarded;
+use crate::file::parquet::pages::page_index::Checks;
+use crate::file::parquet::pages::paged::Failure;
 use crate::storage::{OpenObject, Storage};
 
 /// The batches of a file, in the order of its rows.

@@ -10,7 +10,7 @@ use parquet::file::statistics::Statistics;
 pub(super) type Bounds = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// Bounds in single-value form; `None` if the statistics cannot be trusted (deprecated order, NaN).
-pub(super) fn bounds(statistics: &Statistics, ty: &PrimitiveType) -> Option<Bounds> {
+pub(in crate::file::parquet) fn bounds(statistics: &Statistics, ty: &PrimitiveType) -> Option<Bounds> {
     use PrimitiveType as P;
     let decimal = matches!(ty, P::Decimal { .. });
     Some(match statistics {

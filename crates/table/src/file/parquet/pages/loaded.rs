@@ -40,7 +40,7 @@ thread_local! {
 }
 
 /// Some row groups of a file, with the bytes of some column chunks.
-pub(super) struct LoadedGroups {
+pub(in crate::file::parquet) struct LoadedGroups {
     metadata: Arc<ParquetMetaData>,
     groups: Vec<usize>,
     /// By row group and column.
@@ -49,12 +49,12 @@ pub(super) struct LoadedGroups {
 
 impl LoadedGroups {
     /// Row groups without bytes.
-    pub(super) fn new(metadata: Arc<ParquetMetaData>, groups: Vec<usize>) -> Self {
+    pub(in crate::file::parquet) fn new(metadata: Arc<ParquetMetaData>, groups: Vec<usize>) -> Self {
         Self { metadata, groups, chunks: HashMap::new() }
     }
 
     /// Adds the bytes of a column chunk that starts at offset `start` of the file.
-    pub(super) fn add(&mut self, group: usize, column: usize, start: u64, bytes: Bytes) {
+    pub(in crate::file::parquet) fn add(&mut self, group: usize, column: usize, start: u64, bytes: Bytes) {
         self.chunks.insert((group, column), Arc::new(ChunkBytes { start, bytes }));
     }
 

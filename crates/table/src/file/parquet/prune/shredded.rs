@@ -13,7 +13,7 @@ use super::bounds::{Bounds, bounds};
 use crate::file::leaves::skip;
 
 /// A value inside a variant that has its own column.
-pub(super) struct Shredded {
+pub(in crate::file::parquet) struct Shredded {
     path: Path,
     /// The leaf for values that do not have the column's type.
     value: Option<usize>,

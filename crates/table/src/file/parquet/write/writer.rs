@@ -19,10 +19,11 @@ use rayon::prelude::*;
 
 use super::options::ParquetOptions;
 use super::schema::parquet_schema;
-use super::{dictionary, metrics, uuids};
+use super::{dictionary, uuids};
 use crate::arrow::size::bytes_of;
 use crate::error::{Error, Result};
 use crate::file::modes::Modes;
+use crate::file::parquet::metrics;
 use crate::file::shapes::Shapes;
 use crate::file::sink::Sink;
 use crate::file::{FileWriter, WrittenFile};

@@ -12,13 +12,13 @@ use parquet::data_type as stored;
 use parquet::data_type::DataType as ParquetType;
 use parquet::errors::{ParquetError, Result};
 
-use super::flat::Values;
-use super::guard::internal;
+use super::column::Values;
 use super::hybrid::Hybrid;
 use super::runs::Runs;
+use crate::file::parquet::guard::internal;
 
 /// How numbers are stored and what they decode to.
-pub(super) trait Number: Send {
+pub(in crate::file::parquet) trait Number: Send {
     /// The Parquet physical type.
     type Stored: ParquetType;
     /// The Arrow primitive with this representation; the column's own type may be another with the same one.
@@ -40,7 +40,7 @@ const fn width<N: Number>() -> usize {
 macro_rules! numbers {
     ($($(#[$about:meta])* $name:ident: $stored:ident $native:ident as $array:ident;)*) => {$(
         $(#[$about])*
-        pub(super) struct $name;
+        pub(in crate::file::parquet) struct $name;
 
         impl Number for $name {
             type Stored = stored::$stored;
@@ -77,7 +77,7 @@ numbers! {
 }
 
 /// The decoded numbers of a column.
-pub(super) struct Numbers<N: Number> {
+pub(in crate::file::parquet) struct Numbers<N: Number> {
     ty: DataType,
     made: MutableBuffer,
     dictionary: Option<ScalarBuffer<Native<N>>>,
@@ -85,7 +85,7 @@ pub(super) struct Numbers<N: Number> {
 }
 
 /// The unread numbers of a page.
-pub(super) enum Page<N: Number> {
+pub(in crate::file::parquet) enum Page<N: Number> {
     /// Contiguous values.
     Plain(Bytes),
     /// Dictionary keys.
@@ -96,7 +96,7 @@ pub(super) enum Page<N: Number> {
 
 impl<N: Number> Numbers<N> {
     /// No numbers yet; `ty` is a type with the representation of `N`.
-    pub(super) fn new(ty: DataType) -> Self {
+    pub(in crate::file::parquet) fn new(ty: DataType) -> Self {
         Self { ty, made: MutableBuffer::default(), dictionary: None, keys: Vec::new() }
     }
 }

@@ -1,0 +1,7 @@
+//! Prunes row groups and rows: by statistics, dictionaries, Bloom filters and the page index.
+
+pub(super) mod bounds;
+pub(super) mod distinct;
+pub(super) mod pages;
+pub(super) mod row_groups;
+mod shredded;

@@ -1,0 +1,11 @@
+//! Reads Parquet data files: which row groups and rows to decode, and how to assemble batches from columns.
+
+mod batches;
+mod columns;
+mod footers;
+mod int96;
+mod reader;
+mod selection;
+mod tail;
+
+pub use reader::ParquetFile;
