@@ -4,7 +4,7 @@
 //! mutations of it in the ordinary tests.
 
 #[allow(dead_code, missing_docs, unreachable_pub)]
-#[path = "../crates/table/src/plan/cut.rs"]
+#[path = "../crates/table/src/plan/tasks/cut.rs"]
 mod cut;
 
 use cut::{MOST_PIECES, Packer, Sizes};

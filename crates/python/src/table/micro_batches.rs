@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use icefield_format::metadata::TableMetadata;
 use icefield_table::plan::Scan;
-use icefield_table::plan::micro_batch::{Offset, ReadLimit, Stream};
+use icefield_table::plan::incremental::micro_batch::{Offset, ReadLimit, Stream};
 use icefield_table::read::row_scan::RowScan;
 use icefield_table::storage::Storage;
 use pyo3::prelude::*;

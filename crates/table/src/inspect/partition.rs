@@ -13,7 +13,7 @@ use icefield_format::types::{Field, PrimitiveType, Schema, StructType, Type};
 
 use super::batch::{conform, internal};
 use crate::error::{Error, Result};
-use crate::plan::partition_union::partition_union;
+use crate::plan::projection::partition_union::partition_union;
 
 /// The partition fields of a table by id, and how each spec maps to them.
 #[derive(Debug)]

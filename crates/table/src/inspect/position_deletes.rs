@@ -20,7 +20,7 @@ use super::{Read, manifests};
 use crate::error::Result;
 use crate::file::{self, BATCH_ROWS, Request};
 use crate::plan::deletes::DeleteKind;
-use crate::plan::part::DeletePart;
+use crate::plan::tasks::part::DeletePart;
 use crate::read::columns::Rules;
 use crate::read::deletes::vectors;
 use crate::read::file_columns::plan_columns;

@@ -4,46 +4,27 @@
 //! summaries, reads all delete manifests, and then returns data files manifest by manifest in list order. Data
 //! manifests are decoded into columns in parallel, or taken from the [cache](crate::snapshot::cache); files are
 //! pruned by partition and metrics and linked to their deletes. [`Scan::plan`] collects the stream. No object is
-//! created per file: a [`Plan`] holds the columns of the manifests, and [`split`] and [`columns`] turn them into
-//! tasks or Arrow tables.
+//! created per file: a [`Plan`] holds the columns of the manifests, and [`tasks`] and [`engine`] turn them into tasks or
+//! Arrow tables.
 //!
 //! Memory: a plan takes the memory of its files. A stream takes the memory of the delete files and of data files in
 //! flight, which [`pipeline`] bounds. The cache comes on top. [`Limits::operation_memory`] bounds a plan and the
 //! delete files.
 
-pub mod bounds;
-pub mod changelog;
+pub mod by_metadata;
 pub mod changes;
-pub mod columns;
-pub mod count;
-mod cut;
-mod delete_lists;
-pub mod delete_parts;
 pub mod deletes;
 pub mod engine;
 mod field_metrics;
 pub mod incremental;
-pub mod links;
-pub mod metadata_columns;
-pub mod micro_batch;
-pub(crate) mod of_key;
-mod overlap;
-pub mod part;
-pub mod partition_union;
 pub mod pipeline;
 mod planned;
+pub mod projection;
 pub mod prune;
 pub mod report;
-mod skippable;
-pub mod split;
-mod step;
 mod stream;
 pub mod tasks;
 mod twice;
-pub mod variant_paths;
-pub mod wanted;
-mod whole;
-mod window;
 
 use std::sync::Arc;
 
@@ -88,8 +69,8 @@ pub struct Scan {
     pub all_deletes: bool,
     /// Restricts the scan to the changes of some snapshots; see [`incremental`].
     pub changes: Option<Arc<changes::Changes>>,
-    /// Restricts an append scan to a [`micro_batch`]: from an offset up to another.
-    pub batch: Option<(window::Offset, Option<window::Offset>)>,
+    /// Restricts an append scan to a [micro-batch](incremental::micro_batch): from an offset up to another.
+    pub batch: Option<(incremental::window::Offset, Option<incremental::window::Offset>)>,
 }
 
 /// Chooses the snapshot of a scan; at most one field is set.

@@ -9,7 +9,7 @@ use icefield_format::spec::PartitionSpec;
 
 use super::changes::{Change, FileChanges};
 use super::deletes::Deletes;
-use super::links::{DeleteLinks, Linked};
+use super::deletes::links::{DeleteLinks, Linked};
 use super::report::ScanReport;
 use crate::error::{Error, Result};
 

@@ -22,16 +22,16 @@ use icefield_format::types::arrow::field_id;
 use icefield_format::value::Value;
 
 use super::changes::Changes;
+use super::changes::step::Step;
 use super::deletes::DeleteIndex;
-use super::links::DeleteLinks;
-use super::metadata_columns::{
+use super::deletes::links::DeleteLinks;
+use super::deletes::of_key::might_match;
+use super::pipeline::Work;
+use super::projection::metadata_columns::{
     FileFacts, PartitionFieldIds, names_metadata_columns, of_partition, without_metadata_columns,
 };
-use super::of_key::might_match;
-use super::partition_union::stored_union;
-use super::pipeline::Work;
+use super::projection::partition_union::stored_union;
 use super::report::FileCounts;
-use super::step::Step;
 use super::{PlannedManifest, Scan};
 use crate::error::{Error, Result};
 use crate::snapshot::cache::{Cached, Decoded, Key, ManifestCache};

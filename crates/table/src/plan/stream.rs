@@ -11,10 +11,11 @@ use icefield_format::metadata::FormatVersion;
 use icefield_format::types::PrimitiveType;
 
 use super::deletes::{DeleteIndex, Deletes};
+use super::incremental::changelog;
+use super::incremental::window::Window;
 use super::pipeline::Ordered;
 use super::prune::{DataItem, DataWork, DeleteItem, DeleteWork, Pruner, stored};
-use super::window::Window;
-use super::{Plan, PlannedManifest, Scan, ScanReport, changelog, incremental, twice};
+use super::{Plan, PlannedManifest, Scan, ScanReport, incremental, twice};
 use crate::error::Result;
 
 /// The data files of a scan as they are found; manifests without remaining files are left out.

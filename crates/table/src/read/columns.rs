@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::file::parquet::decimals;
 use crate::file::parquet::variant::value::{Parts, ValueLayout};
 use crate::file::parquet::variant::{Layout, Misfit};
-use crate::plan::variant_paths::VariantPath;
+use crate::plan::projection::variant_paths::VariantPath;
 
 /// The source of a field's values.
 #[derive(Debug, Clone)]

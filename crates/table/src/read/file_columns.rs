@@ -8,7 +8,7 @@ use icefield_format::types::{Field, NameMapping, Schema};
 use super::columns::{Planned, Rules, leaves};
 use crate::error::Result;
 use crate::file::leaves::projected;
-use crate::plan::wanted::Wanted;
+use crate::plan::projection::wanted::Wanted;
 
 /// The columns of a file with the ids they are read by: their own, otherwise those of the name mapping, otherwise
 /// positions; in Avro, as in the Java library, ids of the table columns with their names.

@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::file::BATCH_ROWS;
-use crate::plan::part::FilePart;
+use crate::plan::tasks::part::FilePart;
 use crate::stream::BatchStream;
 
 /// Approximate bytes of a file that a thread fetches before decoding: a row group.

@@ -10,10 +10,10 @@ use super::changelog::{self, Comparison};
 use super::options::ReadOptions;
 use super::scan;
 use crate::error::{Error, Result};
-use crate::plan::bounds::ColumnBounds;
-use crate::plan::split::SplitOptions;
+use crate::plan::by_metadata::bounds::ColumnBounds;
+use crate::plan::projection::wanted::Wanted;
 use crate::plan::tasks::ReadTask;
-use crate::plan::wanted::Wanted;
+use crate::plan::tasks::split::SplitOptions;
 use crate::plan::{Plan, Scan};
 use crate::stream::BatchStream;
 

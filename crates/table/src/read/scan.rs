@@ -14,8 +14,8 @@ use super::options::ReadOptions;
 use super::task;
 use crate::error::Result;
 use crate::limits::limits;
+use crate::plan::projection::wanted::Wanted;
 use crate::plan::tasks::ReadTask;
-use crate::plan::wanted::Wanted;
 use crate::plan::{Plan, Scan};
 use crate::stream::BatchStream;
 

@@ -15,13 +15,13 @@ use serde_json::Value as Json;
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::plan::changes::{Change, ChangeType};
-use crate::plan::delete_parts::DeleteParts;
 use crate::plan::deletes::DeleteKind;
-use crate::plan::links::Run;
-use crate::plan::part::{DeleteList, DeletePart, FilePart, FilePartition, PlannedSpec};
+use crate::plan::deletes::delete_parts::DeleteParts;
+use crate::plan::deletes::links::Run;
+use crate::plan::projection::variant_paths::VariantPath;
+use crate::plan::projection::wanted::Wanted;
 use crate::plan::tasks::ReadTask;
-use crate::plan::variant_paths::VariantPath;
-use crate::plan::wanted::Wanted;
+use crate::plan::tasks::part::{DeleteList, DeletePart, FilePart, FilePartition, PlannedSpec};
 
 /// Version of the format; a reader refuses other versions.
 const FORM: u32 = 6;

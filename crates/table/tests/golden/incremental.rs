@@ -6,7 +6,7 @@ use std::sync::Arc;
 use icefield_format::metadata::Snapshot;
 use icefield_table::Error;
 use icefield_table::plan::incremental::{Point, Range};
-use icefield_table::plan::split::SplitOptions;
+use icefield_table::plan::tasks::split::SplitOptions;
 use icefield_table::plan::{At, Plan, Scan};
 use icefield_table::read::changelog::{Comparison, Updates, rows as compared_rows};
 use icefield_table::read::{scan as rows_of, task, wire};

@@ -7,9 +7,9 @@ use icefield_format::expr::{BoundExpr, Expr, Expression};
 use icefield_format::manifest::FileContent;
 use icefield_format::types::{PrimitiveType, Schema};
 use icefield_table::Error;
-use icefield_table::plan::part::FilePart;
-use icefield_table::plan::split::{Piece, SplitOptions};
 use icefield_table::plan::tasks::ReadTask;
+use icefield_table::plan::tasks::part::FilePart;
+use icefield_table::plan::tasks::split::{Piece, SplitOptions};
 use icefield_table::plan::{At, Plan, Scan};
 use icefield_table::read::task;
 use libtest_mimic::{Failed, Trial};
@@ -316,7 +316,7 @@ fn same_tasks(table: &Table, case: &Json, plan: &Plan) -> Result<(), Failed> {
     let text = |task: &Vec<_>| {
         let mut pieces: Vec<String> = task
             .iter()
-            .map(|piece: &icefield_table::plan::split::Piece| {
+            .map(|piece: &icefield_table::plan::tasks::split::Piece| {
                 let path = plan.manifests[piece.manifest].entries.file_path.value(piece.row);
                 json!([table.relative(path), piece.start, piece.length]).to_string()
             })

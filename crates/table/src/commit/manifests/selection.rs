@@ -15,7 +15,7 @@ use icefield_format::metadata::TableMetadata;
 
 use super::specs::{Spec, Specs};
 use crate::error::{Error, Result};
-use crate::plan::of_key::{OfKey, might_match, statistics};
+use crate::plan::deletes::of_key::{OfKey, might_match, statistics};
 use crate::plan::prune::summary;
 
 /// A filter of rows, prepared for the files of every spec of a table.

@@ -20,10 +20,10 @@ use super::options::AddFilesOptions;
 use crate::arrow::cells::{StoredColumn, value_at};
 use crate::error::{Error, Result};
 use crate::file::metrics::FileMetrics;
-use crate::plan::delete_parts::DeleteParts;
-use crate::plan::part::{FilePart, FilePartition};
+use crate::plan::deletes::delete_parts::DeleteParts;
+use crate::plan::projection::wanted::Wanted;
 use crate::plan::tasks::ReadTask;
-use crate::plan::wanted::Wanted;
+use crate::plan::tasks::part::{FilePart, FilePartition};
 use crate::read::task;
 use crate::storage::Storage;
 

@@ -20,7 +20,7 @@ use crate::arrow::cells::StoredColumn;
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::plan::Scan;
-use crate::plan::wanted::Wanted;
+use crate::plan::projection::wanted::Wanted;
 use crate::stream::BatchStream;
 
 /// A condition, bound to the columns of a table; `NOT` is in its predicates.

@@ -14,8 +14,8 @@ use icefield_format::value::Value;
 use super::ledger::internal;
 use crate::error::{Error, Result};
 use crate::plan::changes::{Change, ChangeType};
-use crate::plan::variant_paths::{VariantPath, VariantPaths};
-use crate::plan::wanted::Wanted;
+use crate::plan::projection::variant_paths::{VariantPath, VariantPaths};
+use crate::plan::projection::wanted::Wanted;
 use crate::read::columns::{Constants, Rules};
 use crate::read::reshape::Reshape;
 

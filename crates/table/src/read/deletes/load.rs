@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
-use crate::plan::part::DeletePart;
+use crate::plan::tasks::part::DeletePart;
 
 /// Identifies a delete file by its part of the plan.
 pub(super) type Id = usize;

@@ -24,10 +24,10 @@ use icefield_format::Limits;
 use icefield_format::puffin::DeletionVector;
 
 use crate::error::{Error, Result};
-use crate::plan::delete_parts::DeleteParts;
 use crate::plan::deletes::DeleteKind;
-use crate::plan::part::{DeletePart, FilePart};
-use crate::plan::wanted::Wanted;
+use crate::plan::deletes::delete_parts::DeleteParts;
+use crate::plan::projection::wanted::Wanted;
+use crate::plan::tasks::part::{DeletePart, FilePart};
 use crate::storage::Storage;
 use equality::EqualityFiles;
 use load::{Id, Kept, Shared, id, unexpected};

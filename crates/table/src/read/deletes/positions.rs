@@ -24,7 +24,7 @@ use crate::file::metrics::FileMetrics;
 use crate::file::modes::Modes;
 use crate::file::{self, Request};
 use crate::interrupt;
-use crate::plan::part::DeletePart;
+use crate::plan::tasks::part::DeletePart;
 use crate::read::columns::Rules;
 use crate::read::file_columns::plan_columns;
 use crate::read::reshape::Reshape;

@@ -9,7 +9,7 @@ use icefield_format::Limits;
 use icefield_format::puffin::{DeletionVector, Footer};
 
 use crate::error::{Error, Result};
-use crate::plan::part::DeletePart;
+use crate::plan::tasks::part::DeletePart;
 use crate::storage::Storage;
 
 /// Bytes read at the end of a Puffin file to find its footer.

@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use icefield_format::expr::Expr;
 use icefield_table::plan::Scan;
 use icefield_table::plan::incremental::{Point, Range};
-use icefield_table::plan::split::SplitOptions;
+use icefield_table::plan::tasks::split::SplitOptions;
 use icefield_table::read::{scan as rows_of, task, wire};
 use proptest::prelude::*;
 

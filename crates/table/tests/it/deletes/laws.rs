@@ -8,9 +8,9 @@ use icefield_format::Limits;
 use icefield_format::expr::{BoundExpr, Expr, Expression};
 use icefield_format::types::Schema;
 use icefield_format::types::reserved::DELETED;
-use icefield_table::plan::part::FilePart;
+use icefield_table::plan::projection::wanted::Wanted;
 use icefield_table::plan::tasks::ReadTask;
-use icefield_table::plan::wanted::Wanted;
+use icefield_table::plan::tasks::part::FilePart;
 use icefield_table::read::{task, wire};
 use proptest::prelude::*;
 

@@ -9,9 +9,9 @@ use icefield_format::expr::{BoundExpr, Expr};
 use icefield_format::types::arrow::ToArrow;
 use icefield_format::types::reserved::{DELETED, FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID, SPEC_ID};
 use icefield_format::types::{Field, Schema};
-use icefield_table::plan::part::FilePart;
+use icefield_table::plan::projection::wanted::Wanted;
 use icefield_table::plan::tasks::ReadTask;
-use icefield_table::plan::wanted::Wanted;
+use icefield_table::plan::tasks::part::FilePart;
 use icefield_table::read::{task, wire};
 use proptest::prelude::*;
 

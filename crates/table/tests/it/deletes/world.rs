@@ -13,7 +13,7 @@ use icefield_format::types::reserved::{DELETE_FILE_PATH, DELETE_FILE_POS, DELETE
 use icefield_format::types::{Field, PrimitiveType, Schema, StructType};
 use icefield_format::value::Value;
 use icefield_table::plan::deletes::DeleteKind;
-use icefield_table::plan::part::{DeletePart, FilePart, FilePartition, PlannedSpec};
+use icefield_table::plan::tasks::part::{DeletePart, FilePart, FilePartition, PlannedSpec};
 use icefield_table::storage::{Existing, Storage};
 use proptest::prelude::*;
 use proptest::sample::Index;

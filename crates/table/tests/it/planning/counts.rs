@@ -2,7 +2,7 @@
 
 use icefield_format::manifest::{DataFile, FileContent};
 use icefield_format::value::Value;
-use icefield_table::plan::bounds::ColumnBounds;
+use icefield_table::plan::by_metadata::bounds::ColumnBounds;
 use icefield_table::read::scan as rows;
 use icefield_table::storage::Storage;
 use proptest::collection::vec;

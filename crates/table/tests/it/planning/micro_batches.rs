@@ -12,7 +12,7 @@ use icefield_format::metadata::{
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_table::operation::create::create;
 use icefield_table::plan::Scan;
-use icefield_table::plan::micro_batch::{Offset, ReadLimit, Stream};
+use icefield_table::plan::incremental::micro_batch::{Offset, ReadLimit, Stream};
 use icefield_table::storage::{Existing, Storage};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Sizes and counts that manifests name, whatever they are: no plan ends the process, and no row is lost in silence.
 
 use icefield_table::Error;
-use icefield_table::plan::split::{SplitOptions, SplitOverrides};
+use icefield_table::plan::tasks::split::{SplitOptions, SplitOverrides};
 use icefield_table::read::scan as rows;
 use icefield_table::storage::Storage;
 

@@ -4,9 +4,9 @@ use icefield_format::manifest::{DataFile, FileContent};
 use icefield_table::Error;
 use icefield_table::plan::changes::{Change, ChangeType};
 use icefield_table::plan::deletes::DeleteKind;
-use icefield_table::plan::part::DeletePart;
-use icefield_table::plan::split::SplitOptions;
 use icefield_table::plan::tasks::ReadTask;
+use icefield_table::plan::tasks::part::DeletePart;
+use icefield_table::plan::tasks::split::SplitOptions;
 use icefield_table::read::wire::{from_bytes, pack, to_bytes, unpack};
 use icefield_table::storage::Storage;
 

@@ -16,9 +16,9 @@ use icefield_format::types::{Field, NameMapping, PrimitiveType, Schema};
 use icefield_table::Result;
 use icefield_table::file::leaves::count;
 use icefield_table::file::{self, Request};
-use icefield_table::plan::part::{FilePart, FilePartition};
+use icefield_table::plan::projection::wanted::Wanted;
 use icefield_table::plan::tasks::ReadTask;
-use icefield_table::plan::wanted::Wanted;
+use icefield_table::plan::tasks::part::{FilePart, FilePartition};
 use icefield_table::read::task;
 use icefield_table::storage::{Existing, Storage};
 

@@ -16,9 +16,9 @@ use icefield_format::types::{
 };
 use icefield_format::value::Value;
 use icefield_table::arrow::constant;
-use icefield_table::plan::part::{FilePart, FilePartition, PlannedSpec};
+use icefield_table::plan::projection::wanted::Wanted;
 use icefield_table::plan::tasks::ReadTask;
-use icefield_table::plan::wanted::Wanted;
+use icefield_table::plan::tasks::part::{FilePart, FilePartition, PlannedSpec};
 use icefield_table::read::{task, wire};
 use icefield_table::storage::{Existing, Storage};
 use parquet::arrow::ArrowWriter;

@@ -23,9 +23,9 @@ use icefield_format::value::variant::{Column, Path as VariantSteps, Tree, human}
 use icefield_table::Result;
 use icefield_table::file::parquet::read::ParquetFile;
 use icefield_table::file::{DataFileReader, Request};
-use icefield_table::plan::part::{FilePart, FilePartition};
+use icefield_table::plan::projection::wanted::Wanted;
 use icefield_table::plan::tasks::ReadTask;
-use icefield_table::plan::wanted::Wanted;
+use icefield_table::plan::tasks::part::{FilePart, FilePartition};
 use icefield_table::read::columns::{Constants, Rules, leaves};
 use icefield_table::read::reshape::Reshape;
 use icefield_table::read::task;

@@ -15,7 +15,7 @@ use icefield_table::file::leaves::projected;
 use icefield_table::file::parquet::read::ParquetFile;
 use icefield_table::file::parquet::variant::value::with_nulls;
 use icefield_table::file::{DataFileReader, Request};
-use icefield_table::plan::variant_paths::VariantPath;
+use icefield_table::plan::projection::variant_paths::VariantPath;
 use icefield_table::read::columns::{Constants, Rules, leaves};
 use icefield_table::read::reshape::Reshape;
 

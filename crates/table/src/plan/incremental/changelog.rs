@@ -23,17 +23,17 @@ use icefield_format::manifest::{Entries, ManifestContent, ManifestFile, Status};
 use icefield_format::metadata::Snapshot;
 use icefield_format::spec::PartitionSpec;
 
-use super::Scan;
-use super::changes::Changes;
-use super::deletes::{DeleteIndex, Deletes};
-use super::pipeline::{Ordered, Work};
-use super::prune::{DataItem, DeleteItem, DeleteWork, Pruner, stored};
-use super::report::ScanReport;
-use super::step::{StateDeletes, Step};
 use crate::error::Result;
+use crate::plan::Scan;
+use crate::plan::changes::Changes;
+use crate::plan::changes::step::{StateDeletes, Step};
+use crate::plan::deletes::{DeleteIndex, Deletes};
+use crate::plan::pipeline::{Ordered, Work};
+use crate::plan::prune::{DataItem, DeleteItem, DeleteWork, Pruner, stored};
+use crate::plan::report::ScanReport;
 
 /// The input of a changelog plan.
-pub(super) struct Steps {
+pub(in crate::plan) struct Steps {
     /// Data manifests, snapshot by snapshot.
     pub items: Vec<DataItem>,
     /// The delete files of all states.
@@ -43,7 +43,7 @@ pub(super) struct Steps {
 }
 
 /// Plans each snapshot.
-pub(super) fn steps(
+pub(in crate::plan) fn steps(
     changes: &Arc<Changes>,
     pruner: &Arc<Pruner>,
     scan: &Scan,

@@ -19,11 +19,11 @@ use icefield_format::metadata::TableMetadata;
 use icefield_format::transform::Transform;
 use icefield_format::types::{Field, NAME_MAPPING_PROPERTY, PrimitiveType, Schema, Type};
 
-use super::deletes::{DeleteKind, Deletes};
-use super::links::{Linked, Sums};
-use super::metadata_columns::is_metadata_column;
-use super::{Plan, PlannedManifest, Scan};
 use crate::error::Result;
+use crate::plan::deletes::links::{Linked, Sums};
+use crate::plan::deletes::{DeleteKind, Deletes};
+use crate::plan::projection::metadata_columns::is_metadata_column;
+use crate::plan::{Plan, PlannedManifest, Scan};
 
 /// Why an engine cannot read a file, or a whole scan, itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -50,7 +50,7 @@ pub fn partition_union(metadata: &TableMetadata) -> Result<StructType> {
 
 /// Arrow fields of the tuples of several specs by id, as stored in manifests. Of two with one id the later wins,
 /// unless it is `void` (true), which version 1 leaves in place of a removed field, with the type of the source.
-pub(super) fn stored_union(all: impl Iterator<Item = (FieldRef, bool)>) -> Fields {
+pub(in crate::plan) fn stored_union(all: impl Iterator<Item = (FieldRef, bool)>) -> Fields {
     let mut found: Vec<FieldRef> = Vec::new();
     for (field, void) in all {
         match found.iter_mut().find(|known| field_id(known) == field_id(&field)) {

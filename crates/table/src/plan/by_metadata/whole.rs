@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use icefield_format::expr::{Expression, StrictMetrics};
 
-use super::of_key::statistics;
-use super::planned::PlannedManifest;
 use crate::error::{Error, Result};
+use crate::plan::deletes::of_key::statistics;
+use crate::plan::planned::PlannedManifest;
 
 impl PlannedManifest {
     /// For each file, whether all of its rows match the plan's filter, by partition or by metrics in the plan.

@@ -11,9 +11,9 @@ use icefield_format::metadata::TableMetadata;
 use icefield_format::metadata::properties::{ADAPTIVE_SPLIT_SIZE, SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_SIZE};
 
 use super::cut::{MOST_PIECES, Packer, Sizes};
-use super::links::Sums;
-use super::{Plan, PlannedManifest};
 use crate::error::{Error, Result};
+use crate::plan::deletes::links::Sums;
+use crate::plan::{Plan, PlannedManifest};
 
 /// Tasks are not made smaller than this to get more of them.
 const LEAST_ADAPTED: i64 = 16 << 20;

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use icefield_format::manifest::{ManifestContent, ManifestFile};
 use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
 
-use super::changes::Changes;
-use super::pipeline::{Ordered, Work};
-use super::prune::Pruner;
-use super::{At, Scan};
 use crate::error::{Error, Result};
+use crate::plan::changes::Changes;
+use crate::plan::pipeline::{Ordered, Work};
+use crate::plan::prune::Pruner;
+use crate::plan::{At, Scan};
 use crate::storage::Storage;
 
 /// The snapshots of an incremental scan: the ancestors of its last snapshot, after its first one.
@@ -152,7 +152,11 @@ fn tagged(metadata: &TableMetadata, name: &str) -> Result<i64> {
 }
 
 /// The data manifests written by the snapshots of an append scan, each once, oldest snapshots first.
-pub(super) fn manifests(changes: &Arc<Changes>, pruner: &Arc<Pruner>, scan: &Scan) -> Result<Vec<ManifestFile>> {
+pub(in crate::plan) fn manifests(
+    changes: &Arc<Changes>,
+    pruner: &Arc<Pruner>,
+    scan: &Scan,
+) -> Result<Vec<ManifestFile>> {
     let mut named = HashSet::new();
     // // Only v1 snapshots may lack a list.
     let is_new = |snapshot: &&Arc<Snapshot>| snapshot.manifest_list().is_none_or(|list| named.insert(list.to_owned()));

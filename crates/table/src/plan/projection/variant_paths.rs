@@ -12,8 +12,8 @@ use icefield_format::expr::{
 };
 use icefield_format::types::{Field, Schema, Type};
 
-use super::Scan;
 use crate::error::{Error, Result};
+use crate::plan::Scan;
 
 /// Values inside variants, by their column ids.
 pub type VariantPaths = BTreeMap<i32, VariantPath>;

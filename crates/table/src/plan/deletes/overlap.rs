@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use icefield_format::expr::Datum;
 use icefield_format::types::PrimitiveType;
 
-use super::field_metrics::FieldMetrics;
+use crate::plan::field_metrics::FieldMetrics;
 
 /// The metrics of one column of a file; `B` holds the bounds.
 #[derive(Debug, Clone, Copy)]

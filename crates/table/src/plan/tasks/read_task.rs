@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::part::{FilePart, Parts};
 use super::split::{Piece, SplitOptions};
-use super::wanted::Wanted;
-use super::{Plan, Scan};
 use crate::error::Result;
+use crate::plan::projection::wanted::Wanted;
+use crate::plan::{Plan, Scan};
 
 /// Parts of files that one worker reads.
 #[derive(Debug, Clone)]

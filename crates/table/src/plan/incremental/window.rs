@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrow_array::{Array, BooleanArray, UInt32Array};
 use arrow_select::filter::filter;
 
-use super::planned::PlannedManifest;
-use super::report::FileCounts;
 use crate::error::{Error, Result};
+use crate::plan::planned::PlannedManifest;
+use crate::plan::report::FileCounts;
 
 /// A position in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,19 +34,19 @@ impl Offset {
 
 /// Counts the files of a plan, snapshot by snapshot, and keeps those of a batch.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(in crate::plan) struct Window {
     first: Offset,
     end: Option<Offset>,
     at: Offset,
 }
 
 impl Window {
-    pub(super) fn new((first, end): (Offset, Option<Offset>)) -> Self {
+    pub(in crate::plan) fn new((first, end): (Offset, Option<Offset>)) -> Self {
         Self { first, end, at: Offset { position: 0, ..first } }
     }
 
     /// The files of a manifest that belong to the batch, with their counts.
-    pub(super) fn keep(
+    pub(in crate::plan) fn keep(
         &mut self,
         manifest: PlannedManifest,
         counts: FileCounts,

@@ -15,10 +15,10 @@ use icefield_format::types::arrow::ToArrow;
 use icefield_format::types::{Field, PrimitiveType, Schema, Type};
 use icefield_format::value::{Value, binary};
 
-use super::field_metrics::FieldMetrics;
-use super::{PlannedManifest, Scan};
 use crate::arrow::constant;
 use crate::error::{Error, Result};
+use crate::plan::field_metrics::FieldMetrics;
+use crate::plan::{PlannedManifest, Scan};
 
 /// The answer of metrics about the values of a column.
 #[derive(Debug, Clone, PartialEq)]

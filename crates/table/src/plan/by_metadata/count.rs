@@ -7,10 +7,10 @@
 use arrow_array::Array;
 use icefield_format::expr::Expression;
 
-use super::deletes::{DeleteKind, Deletes};
-use super::split::Piece;
-use super::{Plan, PlannedManifest};
 use crate::error::Result;
+use crate::plan::deletes::{DeleteKind, Deletes};
+use crate::plan::tasks::split::Piece;
+use crate::plan::{Plan, PlannedManifest};
 
 impl PlannedManifest {
     /// The number of rows the scan reads from a file, if the metadata is exact.

@@ -9,9 +9,9 @@ use arrow_buffer::BooleanBuffer;
 use icefield_format::expr::{FieldStatistics, FileStatistics, InclusiveMetrics, StatisticsColumns, StatisticsOfFile};
 use icefield_format::manifest::{Entries, FileContent};
 
-use super::deletes::equality_ids;
-use super::field_metrics::FieldMetrics;
+use super::index::equality_ids;
 use crate::error::Result;
+use crate::plan::field_metrics::FieldMetrics;
 
 /// The metrics of some fields, for the evaluators.
 pub(crate) fn statistics(entries: &Entries, ids: &BTreeSet<i32>) -> Result<StatisticsColumns> {

@@ -69,7 +69,7 @@ impl DeleteLinks {
     }
 
     /// Links of files that share nothing; `None` if no file has any.
-    pub(super) fn of_files<'p>(files: impl Iterator<Item = &'p [u32]>) -> Result<Option<Self>> {
+    pub(in crate::plan) fn of_files<'p>(files: impl Iterator<Item = &'p [u32]>) -> Result<Option<Self>> {
         let mut list = Vec::new();
         let mut links = Self::new(Arc::default(), 0);
         for places in files {
@@ -113,7 +113,7 @@ impl DeleteLinks {
     }
 
     /// Bytes of memory, without the shared list.
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::plan) fn memory(&self) -> usize {
         size_of_val(self.ends.as_slice()) + size_of_val(self.runs.as_slice())
     }
 }
@@ -135,17 +135,17 @@ impl<'a> Linked<'a> {
     }
 
     /// The list that the runs refer to: indices into the plan's list of deletes.
-    pub(super) fn list(self) -> &'a [u32] {
+    pub(in crate::plan) fn list(self) -> &'a [u32] {
         self.list
     }
 
     /// The runs.
-    pub(super) fn runs(self) -> &'a [Run] {
+    pub(in crate::plan) fn runs(self) -> &'a [Run] {
         self.runs
     }
 
     /// Identifies the list while the plan exists.
-    pub(super) fn list_id(self) -> usize {
+    pub(in crate::plan) fn list_id(self) -> usize {
         self.list.as_ptr().addr()
     }
 }
@@ -182,7 +182,7 @@ impl<'a> IntoIterator for Linked<'a> {
 
 /// Sums a number over the delete files of each data file. A list is summed once with prefix sums, so a run is the
 /// difference of two.
-pub(super) struct Sums<F> {
+pub(in crate::plan) struct Sums<F> {
     number: F,
     of_list: HashMap<usize, Vec<i128>>,
 }
@@ -191,12 +191,12 @@ impl<F: Fn(u32) -> Result<i64>> Sums<F> {
     /// Up to this many are summed one by one.
     const FEW: usize = 8;
 
-    pub(super) fn new(number: F) -> Self {
+    pub(in crate::plan) fn new(number: F) -> Self {
         Self { number, of_list: HashMap::new() }
     }
 
     /// The sum over some deletes, saturating.
-    pub(super) fn of(&mut self, linked: Linked<'_>) -> Result<i64> {
+    pub(in crate::plan) fn of(&mut self, linked: Linked<'_>) -> Result<i64> {
         if linked.len() <= Self::FEW {
             return linked.iter().try_fold(0i64, |sum, place| Ok(sum.saturating_add((self.number)(*place)?)));
         }

@@ -13,8 +13,8 @@ use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use arrow_select::take::take;
 
-use super::links::Linked;
 use crate::error::{Error, Result};
+use crate::plan::deletes::links::Linked;
 
 /// Maximum number of delete files in a streamed plan, among those that may apply to many data files, for lists of
 /// structs. A stream does not know yet how many data files they apply to.

@@ -8,7 +8,7 @@ use arrow_array::Array;
 use icefield_format::manifest::Entries;
 use icefield_format::types::Field;
 
-use super::deletes::DeleteKind;
+use super::index::DeleteKind;
 use super::links::Run;
 use crate::error::{Error, Result};
 
@@ -50,7 +50,7 @@ impl DeletePart {
             size: size(entries, row)?,
             record_count: entries.record_count.value(row),
             sequence_number: long(&entries.sequence_number).unwrap_or(0),
-            equality_ids: super::deletes::equality_ids(entries, row),
+            equality_ids: super::index::equality_ids(entries, row),
             key: Arc::default(),
             referenced_data_file: named.is_valid(row).then(|| named.value(row).to_owned()),
             blob: long(&entries.content_offset).zip(long(&entries.content_size_in_bytes)),
@@ -58,7 +58,7 @@ impl DeletePart {
     }
 }
 
-pub(super) fn size(entries: &Entries, row: usize) -> Result<u64> {
+pub(in crate::plan) fn size(entries: &Entries, row: usize) -> Result<u64> {
     let size = u64::try_from(entries.file_size_in_bytes.value(row));
     size.map_err(|_| Error::corrupt_file(entries.file_path.value(row), "negative size"))
 }
@@ -66,7 +66,7 @@ pub(super) fn size(entries: &Entries, row: usize) -> Result<u64> {
 /// A list shared by parts; `None` for files that no part needs.
 pub(crate) type DeleteList = Arc<[Option<Arc<DeletePart>>]>;
 
-/// The delete files of a part, collected, or shared with other parts by [`super::Scan::parts`].
+/// The delete files of a part, collected, or shared with other parts by [`crate::plan::Scan::parts`].
 #[derive(Clone, Default)]
 pub struct DeleteParts {
     list: DeleteList,

@@ -16,13 +16,13 @@ use icefield_format::manifest::{Entries, FieldIds, Metrics};
 use icefield_format::types::arrow::field_id;
 
 use super::delete_lists::{self, DeleteLists, internal, too_large};
-use super::deletes::Deletes;
-use super::engine::{EngineRead, Obstacle};
-use super::links::Linked;
-use super::split::SplitOptions;
-use super::{Plan, PlanStream, PlannedManifest, Scan};
+use super::obstacles::{EngineRead, Obstacle};
 use crate::error::{Error, Result};
 use crate::limits::limits;
+use crate::plan::deletes::Deletes;
+use crate::plan::deletes::links::Linked;
+use crate::plan::tasks::split::SplitOptions;
+use crate::plan::{Plan, PlanStream, PlannedManifest, Scan};
 
 /// Converts planned manifests to batches with one schema.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use icefield_format::types::arrow::ToArrow;
 use icefield_format::types::reserved::DELETED;
 use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping, Schema};
 
-use super::Scan;
 use super::metadata_columns::PartitionFieldIds;
 use super::variant_paths::VariantPaths;
 use crate::error::Result;
+use crate::plan::Scan;
 
 /// What a scan reads from every file.
 #[derive(Debug, Clone)]

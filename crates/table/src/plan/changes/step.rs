@@ -1,5 +1,5 @@
 //! One snapshot of a changelog: the changed rows that its manifests describe, given the deletes before and after it;
-//! see [`changelog`](super::changelog).
+//! see [`changelog`](crate::plan::incremental::changelog).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,29 +8,29 @@ use arrow_array::{Array, UInt32Array};
 use icefield_format::manifest::{Entries, ManifestFile, Status};
 use icefield_format::spec::PartitionSpec;
 
-use super::changes::{Change, ChangeType, FileChanges};
-use super::deletes::DeleteIndex;
-use super::links::DeleteLinks;
+use super::{Change, ChangeType, FileChanges};
 use crate::error::{Error, Result};
+use crate::plan::deletes::DeleteIndex;
+use crate::plan::deletes::links::DeleteLinks;
 
 /// A snapshot of a changelog, and the delete files before and after it.
 #[derive(Debug)]
 pub struct Step {
-    pub(super) ordinal: i32,
-    pub(super) snapshot_id: i64,
+    pub(in crate::plan) ordinal: i32,
+    pub(in crate::plan) snapshot_id: i64,
     /// `None` if no delete file can apply to a file that the snapshot added or removed.
-    pub(super) before: Option<Arc<StateDeletes>>,
-    pub(super) after: Option<Arc<StateDeletes>>,
+    pub(in crate::plan) before: Option<Arc<StateDeletes>>,
+    pub(in crate::plan) after: Option<Arc<StateDeletes>>,
     /// Whether rows of kept data files may have changed.
-    pub(super) keeps_changed: bool,
+    pub(in crate::plan) keeps_changed: bool,
 }
 
 /// The delete files of a state of the table.
 #[derive(Debug)]
-pub(super) struct StateDeletes {
-    pub(super) index: DeleteIndex,
+pub(in crate::plan) struct StateDeletes {
+    pub(in crate::plan) index: DeleteIndex,
     /// For each file of the index, its index in the plan.
-    pub(super) places: Vec<u32>,
+    pub(in crate::plan) places: Vec<u32>,
 }
 
 /// A file with changed rows.
@@ -48,7 +48,7 @@ impl Step {
     }
 
     /// Whether a data manifest may contain a change.
-    pub(super) fn may_have(&self, manifest: &ManifestFile) -> bool {
+    pub(in crate::plan) fn may_have(&self, manifest: &ManifestFile) -> bool {
         let own = self.wrote(manifest) && (manifest.has_added_files() || manifest.has_deleted_files());
         own || (self.keeps_changed && manifest.has_live_files())
     }

@@ -2,8 +2,8 @@
 
 use arrow_array::{Array, BinaryArray};
 
-use super::Plan;
-use super::field_metrics::FieldBounds;
+use crate::plan::Plan;
+use crate::plan::field_metrics::FieldBounds;
 
 impl Plan {
     /// Whether two files have disjoint bounds of a string column, or one lacks them.

@@ -11,16 +11,16 @@ use icefield_format::transform::Transform;
 use icefield_format::types::{Field, Schema, StructType, Type};
 use icefield_format::value::Value;
 
-use super::changes::Change;
-pub(crate) use super::delete_parts::DeleteList;
-use super::delete_parts::size;
-pub use super::delete_parts::{DeletePart, DeleteParts};
-use super::deletes::Deletes;
-use super::links::Linked;
-use super::metadata_columns::FileFacts;
 use super::split::{Piece, with_sizes};
-use super::{Plan, PlannedManifest, Scan};
 use crate::error::{Error, Result};
+use crate::plan::changes::Change;
+use crate::plan::deletes::Deletes;
+pub(crate) use crate::plan::deletes::delete_parts::DeleteList;
+use crate::plan::deletes::delete_parts::size;
+pub use crate::plan::deletes::delete_parts::{DeletePart, DeleteParts};
+use crate::plan::deletes::links::Linked;
+use crate::plan::projection::metadata_columns::FileFacts;
+use crate::plan::{Plan, PlannedManifest, Scan};
 
 /// A part of a data file.
 #[derive(Debug, Clone)]

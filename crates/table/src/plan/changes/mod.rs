@@ -1,5 +1,7 @@
 //! File changes of the snapshots of an incremental scan, and which of them the scan reads.
 
+pub(super) mod step;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -7,7 +9,7 @@ use arrow_array::{Array, BooleanArray};
 use icefield_format::manifest::{Entries, Status};
 use icefield_format::metadata::Snapshot;
 
-use super::links::DeleteLinks;
+use super::deletes::links::DeleteLinks;
 use crate::error::{Error, Result};
 
 /// The kind of change of a row.

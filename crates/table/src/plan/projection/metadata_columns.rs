@@ -19,10 +19,10 @@ use icefield_format::types::reserved::{
 use icefield_format::types::{Field, PrimitiveType, Schema, StructType, Type};
 use icefield_format::value::Value;
 
-use super::Scan;
-use super::changes::Change;
 use super::partition_union::partition_union;
 use crate::error::{Error, Result};
+use crate::plan::Scan;
+use crate::plan::changes::Change;
 
 /// The metadata columns of every scan except `_partition`, whose type depends on the table.
 const ROW_COLUMNS: [ReservedField<PrimitiveType>; 6] =
@@ -184,13 +184,13 @@ impl FileFacts<'_> {
 }
 
 /// The filter without metadata column tests: it matches at least the same rows.
-pub(super) fn without_metadata_columns(filter: &BoundExpr) -> BoundExpr {
+pub(in crate::plan) fn without_metadata_columns(filter: &BoundExpr) -> BoundExpr {
     decided(filter, |predicate| tests_metadata(predicate).then_some(true))
 }
 
 /// The filter on partitions of a spec that follows from tests of `_partition` fields: it matches every partition with
 /// matching rows.
-pub(super) fn of_partition(filter: &BoundExpr, spec: &PartitionSpec, ids: &PartitionFieldIds) -> BoundExpr {
+pub(in crate::plan) fn of_partition(filter: &BoundExpr, spec: &PartitionSpec, ids: &PartitionFieldIds) -> BoundExpr {
     let of_spec: Result<_, Infallible> = filter.rewrite_not().try_map(&mut |predicate| {
         let Some([column, step]) = predicate.term.reference.path.as_deref().filter(|path| path.len() == 2) else {
             return Ok(Expression::True);
@@ -217,7 +217,7 @@ pub(super) fn of_partition(filter: &BoundExpr, spec: &PartitionSpec, ids: &Parti
 }
 
 /// Whether a filter tests a metadata column.
-pub(super) fn names_metadata_columns(filter: &BoundExpr) -> bool {
+pub(in crate::plan) fn names_metadata_columns(filter: &BoundExpr) -> bool {
     filter.predicates().any(|predicate| tests_metadata(predicate))
 }
 

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use icefield_format::expr::Expression;
 use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
 
-use super::Scan;
-use super::incremental::{Point, Range};
+use super::range::{Point, Range};
 pub use super::window::Offset;
 use crate::error::{Error, Result};
+use crate::plan::Scan;
 use crate::storage::Storage;
 
 /// How to stream a table.

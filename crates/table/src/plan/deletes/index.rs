@@ -25,10 +25,10 @@ use icefield_format::types::{PrimitiveType, Schema};
 use icefield_format::value::Value;
 use serde::{Deserialize, Serialize};
 
-use super::field_metrics::{FieldBounds, FieldMetrics};
 use super::links::{DeleteLinks, Run};
 use super::overlap::{Bound, Of, column_may_meet};
 use crate::error::{Error, Result};
+use crate::plan::field_metrics::{FieldBounds, FieldMetrics};
 
 /// A delete file and the sequence number that limits what it applies to.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,7 +108,7 @@ impl Deletes {
         &self.sources
     }
 
-    pub(super) fn find(&self, place: u32) -> Result<(&Source, usize)> {
+    pub(in crate::plan) fn find(&self, place: u32) -> Result<(&Source, usize)> {
         let place = place as usize;
         let at = self.starts.partition_point(|start| *start <= place).wrapping_sub(1);
         let row = self.starts.get(at).map(|start| place - start);
@@ -150,7 +150,7 @@ impl Deletes {
         Ok(if of_content.is_valid(row) { of_content.value(row) } else { entries.file_size_in_bytes.value(row) })
     }
 
-    pub(super) fn push(&mut self, source: Source) -> Result<u32> {
+    pub(in crate::plan) fn push(&mut self, source: Source) -> Result<u32> {
         let start = u32::try_from(self.len).ok();
         self.starts.push(self.len);
         self.len += source.entries.len();
@@ -331,7 +331,7 @@ impl DeleteIndex {
     }
 
     /// The number of files that may apply to more than one data file.
-    pub(super) fn shared_len(&self) -> usize {
+    pub(in crate::plan) fn shared_len(&self) -> usize {
         let partitions = self.positions_of_partition.values().chain(self.equality_of_partition.values());
         let groups = partitions.chain(&self.equality_everywhere);
         groups.filter_map(|group| self.counts.get(*group as usize)).map(|count| *count as usize).sum()
