@@ -12,6 +12,7 @@ __all__ = ["require"]
 # The extra of pyproject.toml that brings each package.
 _EXTRAS = {
     "duckdb": "duckdb",
+    "httpx": "rest",
     "pandas": "pandas",
     "polars": "polars",
     "psycopg": "postgres",

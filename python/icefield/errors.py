@@ -26,6 +26,14 @@
     │   └── TableReplacedError        (also ValueError)
     ├── CommitFailedException
     ├── CommitStateUnknownException
+    ├── RESTError                     (status, type)
+    │   ├── BadRequestError           (also ValueError)
+    │   ├── UnauthorizedError
+    │   │   └── AuthorizationExpiredError
+    │   ├── ForbiddenError
+    │   ├── OAuthError
+    │   └── ServerError
+    │       └── ServiceUnavailableError
     └── InternalError
 
 Where PyIceberg has a name for a cause, the name here is the same.
@@ -41,9 +49,12 @@ if TYPE_CHECKING:
 __all__ = [
     "AlreadyExistsError",
     "ArgumentTypeError",
+    "AuthorizationExpiredError",
+    "BadRequestError",
     "CommitFailedException",
     "CommitStateUnknownException",
     "CorruptDataError",
+    "ForbiddenError",
     "IcefieldError",
     "InternalError",
     "InvalidArgumentError",
@@ -59,9 +70,14 @@ __all__ = [
     "NoSuchViewError",
     "NotFoundError",
     "NotInstalledError",
+    "OAuthError",
+    "RESTError",
+    "ServerError",
+    "ServiceUnavailableError",
     "StorageError",
     "TableAlreadyExistsError",
     "TableReplacedError",
+    "UnauthorizedError",
     "UnsupportedFeatureError",
     "ValidationError",
     "ValidationException",
@@ -214,6 +230,57 @@ class CommitStateUnknownException(IcefieldError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (str(self), self.snapshot_id, self.files, self.base, self.location)
+
+
+class RESTError(IcefieldError):
+    """A REST catalog refused a request, answered with something that the protocol does not allow, or not at all.
+
+    What it says about tables and namespaces is raised as `NoSuchTableError` and so on.
+
+    Attributes
+    ----------
+    status
+        The HTTP status; ``None`` if there was no answer.
+    type
+        The type of the error in the answer, such as ``"NotAuthorizedException"``, if there was one.
+
+    """
+
+    def __init__(self, message: str, status: int | None = None, type: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.type = type
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return self.__class__, (str(self), self.status, self.type)
+
+
+class BadRequestError(RESTError, ValueError):
+    """The REST catalog calls the request invalid."""
+
+
+class UnauthorizedError(RESTError):
+    """The REST catalog does not accept the credentials."""
+
+
+class AuthorizationExpiredError(UnauthorizedError):
+    """The credentials have expired, and could not be renewed."""
+
+
+class ForbiddenError(RESTError):
+    """The credentials do not permit this operation."""
+
+
+class OAuthError(RESTError):
+    """The OAuth2 server gave no token."""
+
+
+class ServerError(RESTError):
+    """The REST catalog failed."""
+
+
+class ServiceUnavailableError(ServerError):
+    """The REST catalog cannot be reached, or cannot serve the request now."""
 
 
 class InternalError(IcefieldError):

@@ -36,8 +36,9 @@ DEPENDENCIES = names(PROJECT["dependencies"])
 EXTRAS = {extra: names(requirements) for extra, requirements in PROJECT["optional-dependencies"].items()}
 #: Modules of another package's own requirements.
 BROUGHT = {"pyspark": {"py4j"}}
-#: In no extra, as there are platforms without it, where `icefield[all]` would not install: errors name the package.
-IN_NO_EXTRA = {"ray"}
+#: In no extra: Ray, as there are platforms without it, where `icefield[all]` would not install, and what is only used
+#: where it is installed.
+IN_NO_EXTRA = {"botocore", "ray"}
 
 
 def imports(source: str) -> tuple[set[str], set[str]]:

@@ -7,13 +7,21 @@ from typing import TypeAlias
 
 from icefield.errors import InvalidArgumentError
 
-__all__ = ["Identifier", "IdentifierLike", "namespace_tuple", "table_tuple"]
+__all__ = ["Identifier", "IdentifierLike", "namespace_tuple", "parts_of", "table_tuple"]
 
 Identifier: TypeAlias = tuple[str, ...]
 IdentifierLike: TypeAlias = str | Sequence[str]
 
 
-def _parts(name: IdentifierLike) -> Identifier:
+def parts_of(name: IdentifierLike) -> Identifier:
+    """Parts of a name, which may contain dots where they are passed as a tuple.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a part is empty, or contains NUL.
+
+    """
     given: object = name
     if not isinstance(given, Sequence) or isinstance(given, bytes):
         msg = f"identifier must be a str or a tuple of str, got {name!r}"
@@ -39,7 +47,7 @@ def namespace_tuple(name: IdentifierLike) -> Identifier:
     """
     if not name:
         return ()
-    parts = _parts(name)
+    parts = parts_of(name)
     if any("." in part for part in parts):
         msg = f"a part of a namespace must not contain a dot: {name!r}"
         raise InvalidArgumentError(msg)
@@ -55,7 +63,7 @@ def table_tuple(name: IdentifierLike) -> tuple[Identifier, str]:
         If the namespace is missing, or a part is empty.
 
     """
-    parts = _parts(name) if name else ()
+    parts = parts_of(name) if name else ()
     if len(parts) < 2:  # noqa: PLR2004
         msg = f"table identifier must be NAMESPACE.TABLE, got {name!r}"
         raise InvalidArgumentError(msg)

@@ -25,18 +25,16 @@ __all__ = [
 ]
 
 # The type of catalog by the scheme of its URI, if ``type`` is missing.
-_SCHEMES = {"sqlite": "sql", "postgres": "sql", "postgresql": "sql"}
+_SCHEMES = {"sqlite": "sql", "postgres": "sql", "postgresql": "sql", "http": "rest", "https": "rest"}
 
 # Unsupported catalogs, by the schemes of their URIs.
 _FOREIGN = {
-    "http": "a REST catalog",
-    "https": "a REST catalog",
     "thrift": "a Hive metastore",
     "hive": "a Hive metastore",
     "glue": "an AWS Glue catalog",
     "arn": "an AWS Glue or S3 Tables catalog",
     "dynamodb": "a DynamoDB catalog",
-    "nessie": "a Nessie catalog",
+    "nessie": "a Nessie catalog (use its REST endpoint, such as http://host:19120/iceberg)",
     "mysql": "a MySQL database",
     "mariadb": "a MariaDB database",
     "mssql": "a SQL Server database",
@@ -58,7 +56,7 @@ def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
         Its name; without one the configured default.
     **properties
         Properties of the catalog and its storage; they override the environment, which overrides the file.
-        ``type`` is ``sql``, ``in-memory``, or one that an installed package provides by an entry point in the
+        ``type`` is ``rest``, ``sql``, ``in-memory``, or one that an installed package provides by an entry point in the
         group ``icefield.catalogs``. ``py-catalog-impl`` names a class instead, a subclass of `Catalog`. Without either
         the scheme of ``uri`` chooses.
 
@@ -67,7 +65,7 @@ def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
     NoSuchCatalogError
         If the catalog is not configured.
     UnsupportedFeatureError
-        If the type of catalog is not supported, such as REST or Hive, or a property cannot be honoured.
+        If the type of catalog is not supported, such as Hive, or a property cannot be honoured.
     InvalidArgumentError
         If a property is misspelt; ``docs/properties.md`` lists them.
 
@@ -124,7 +122,8 @@ def _kind(name: str, properties: dict[str, str]) -> str:
     what = _FOREIGN.get(database, f"a catalog with the scheme {scheme!r}")
     msg = (
         f"catalog {name!r}: {what} (uri {uri}) is not supported; "
-        f"supported: sqlite:///folder/catalog.db, postgresql://user@host/database, or type='in-memory' without a uri"
+        f"supported: https://host (REST), sqlite:///folder/catalog.db, postgresql://user@host/database, or "
+        f"type='in-memory' without a uri"
     )
     raise UnsupportedFeatureError(msg)
 

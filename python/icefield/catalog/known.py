@@ -46,6 +46,22 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         """,
     ),
     (
+        "honoured",
+        "Of REST catalogs.",
+        """
+        token credential scope audience resource prefix oauth2-server-uri token-expires-in-ms token-refresh-enabled
+        token-exchange-enabled auth.type auth.impl auth.basic.username auth.basic.password auth.oauth2.client_id
+        auth.oauth2.client_secret auth.oauth2.token_url auth.oauth2.scope auth.custom. rest.auth.type
+        rest.auth.basic.username rest.auth.basic.password rest.auth.sigv4.delegate-auth-type rest.sigv4-enabled
+        rest.signing-region rest.signing-name rest.access-key-id rest.secret-access-key rest.session-token
+        client.profile-name ssl.cabundle ssl.client.cert ssl.client.key header. rest-page-size namespace-separator
+        view-endpoints-supported rest-table-cache.max-entries rest-table-cache.expire-after-write-ms
+        rest.client.max-retries rest.client.max-connections rest.client.connection-timeout-ms
+        rest.client.socket-timeout-ms rest.client.user-agent rest.client.proxy.hostname rest.client.proxy.port
+        rest.client.proxy.username rest.client.proxy.password
+        """,
+    ),
+    (
         "refused",
         "objects would be stored without the encryption that it asks for",
         """
@@ -131,7 +147,7 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         "harmless",
         "Read by PyIceberg only.",
         """
-        client.profile-name s3.profile-name s3.resolve-region s3.retry-strategy-impl echo pool_pre_ping
+        s3.profile-name s3.resolve-region s3.retry-strategy-impl echo pool_pre_ping
         s3.signer.uri s3.signer.endpoint botocore_session hdfs. hf.
         """,
     ),
@@ -171,10 +187,9 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         "harmless",
         "For catalogs of other kinds.",
         """
-        token credential scope audience resource prefix oauth2-server-uri token-expires-in-ms token-refresh-enabled
-        token-exchange-enabled ssl. auth. auth rest. header. rest-page-size snapshot-loading-mode scan-planning-mode
-        view-endpoints-supported namespace-separator rest-metrics-reporting-enabled rest-scan-planning.
-        rest-table-cache. signer. hive. lock-check-min-wait-time lock-check-max-wait-time lock-check-retries
+        ssl. auth. auth rest. snapshot-loading-mode scan-planning-mode rest-metrics-reporting-enabled
+        rest-scan-planning. rest-table-cache. signer. hive. lock-check-min-wait-time lock-check-max-wait-time
+        lock-check-retries
         list-all-tables glue. dynamodb. table-name gcp.bigquery.
         """,
     ),

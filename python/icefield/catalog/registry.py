@@ -23,6 +23,7 @@ GROUP = "icefield.catalogs"
 #: Built-in types: the value of the property ``type``, and the class.
 OWN_KINDS = {
     "in-memory": "icefield.catalog.memory:InMemoryCatalog",
+    "rest": "icefield.catalog.rest:RestCatalog",
     "sql": "icefield.catalog.sql:SqlCatalog",
 }
 

@@ -167,14 +167,18 @@ def test_a_file_that_cannot_be_read_says_where(home, text, message):
 @pytest.mark.parametrize(
     ("properties", "error", "message"),
     [
-        ({"uri": "https://me:hush@host/v1"}, UnsupportedFeatureError, r"REST catalog \(uri https://\*{8}@host/v1\)"),
+        (
+            {"uri": "https://me:hush@host/v1"},
+            InvalidArgumentError,
+            r"the uri https://\*{8}@host/v1 has a user and a password",
+        ),
         ({"uri": "thrift://host:9083"}, UnsupportedFeatureError, r"Hive metastore \(uri thrift://host:9083\)"),
         ({"uri": "mysql+pymysql://me:hush@host/d"}, UnsupportedFeatureError, "a MySQL database"),
         ({"uri": "mysql://me:hush@host/d", "type": "sql"}, UnsupportedFeatureError, "'mysql' database"),
         ({"uri": "s3://bucket/wh"}, UnsupportedFeatureError, "'warehouse'"),
         ({"uri": "jdbc:sqlite:x.db"}, UnsupportedFeatureError, "leave out 'jdbc:'"),
-        ({"type": "REST", "uri": "https://host"}, UnsupportedFeatureError, "type 'REST' are not supported"),
-        ({"type": "glue"}, UnsupportedFeatureError, "supported types: in-memory, sql"),
+        ({"type": "REST", "uri": "host/v1"}, InvalidArgumentError, "must be http://host/path"),
+        ({"type": "glue"}, UnsupportedFeatureError, "supported types: in-memory, rest, sql"),
         ({"catalog-impl": "a.B"}, UnsupportedFeatureError, "names a Java class"),
         ({"uri": "wh/catalog.db"}, InvalidArgumentError, "is a path, not a URL; use sqlite:///wh/catalog.db"),
         ({"uri": "/wh/catalog.db"}, InvalidArgumentError, "use sqlite:////wh/catalog.db"),

@@ -1,0 +1,8 @@
+"""The catalog of a server that speaks the REST protocol of Iceberg (``pip install 'icefield[rest]'``)."""
+
+from __future__ import annotations
+
+from icefield.catalog.rest.auth import Auth
+from icefield.catalog.rest.catalog import RestCatalog
+
+__all__ = ["Auth", "RestCatalog"]

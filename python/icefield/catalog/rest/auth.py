@@ -1,0 +1,83 @@
+"""The credentials of requests to a REST catalog."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Protocol
+
+from icefield.catalog.rest.messages import Request
+
+__all__ = ["Auth", "Basic", "Bearer", "Foreign", "MakesHeader", "Nothing"]
+
+
+class Auth(Protocol):
+    """Makes the credentials of requests, for any number of threads.
+
+    A class of your own, named by ``auth.type=custom`` and ``auth.impl``, has these two methods, or `auth_header` alone
+    as PyIceberg's ``AuthManager`` has it. Properties that begin with ``auth.custom.`` are its arguments.
+    """
+
+    def headers(self, request: Request) -> Mapping[str, str]:
+        """Return the headers that are the credentials of a request."""
+
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        """Replace the credentials after the server refused these headers; return whether there are others now."""
+
+
+class Nothing:
+    """No credentials."""
+
+    def headers(self, request: Request) -> Mapping[str, str]:  # noqa: ARG002
+        """Return no headers."""
+        return {}
+
+    def renew(self, refused: Mapping[str, str]) -> bool:  # noqa: ARG002
+        """Return that there are no others."""
+        return False
+
+
+class Bearer(Nothing):
+    """A token that stays the same."""
+
+    def __init__(self, token: str) -> None:
+        self._headers = {"authorization": f"Bearer {token}"}
+
+    def headers(self, request: Request) -> Mapping[str, str]:  # noqa: ARG002
+        """Return the header with the token."""
+        return self._headers
+
+
+class Basic(Nothing):
+    """A user and a password."""
+
+    def __init__(self, username: str, password: str) -> None:
+        text = base64.b64encode(f"{username}:{password}".encode()).decode()
+        self._headers = {"authorization": f"Basic {text}"}
+
+    def headers(self, request: Request) -> Mapping[str, str]:  # noqa: ARG002
+        """Return the header with both."""
+        return self._headers
+
+
+class Foreign(Nothing):
+    """A class like PyIceberg's ``AuthManager``, which makes the header ``Authorization`` each time."""
+
+    def __init__(self, manager: MakesHeader) -> None:
+        self._manager = manager
+
+    def headers(self, request: Request) -> Mapping[str, str]:  # noqa: ARG002
+        """Return the header that the class makes."""
+        made = self._manager.auth_header()
+        return {} if made is None else {"authorization": made}
+
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        """Return whether the class makes another header now."""
+        return self._manager.auth_header() != refused.get("authorization")
+
+
+class MakesHeader(Protocol):
+    """What PyIceberg's classes do."""
+
+    def auth_header(self) -> str | None:
+        """Return the value of the header ``Authorization``."""

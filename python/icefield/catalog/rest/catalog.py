@@ -1,0 +1,41 @@
+"""The catalog of a server that speaks the REST protocol of Iceberg."""
+
+from __future__ import annotations
+
+from icefield._inputs.secrets import revealed
+from icefield.catalog.rest.client import Client
+from icefield.catalog.rest.tables import RestTables
+
+__all__ = ["RestCatalog"]
+
+
+class RestCatalog(RestTables):
+    """A catalog behind the REST protocol of Iceberg.
+
+    The server is asked when something is wanted of it, and not before.
+
+    Parameters
+    ----------
+    name
+        The name of the catalog, for messages.
+    uri
+        Where the server is: what comes before ``/v1``.
+    warehouse
+        Which of the server's warehouses or catalogs, as the server calls it.
+    **properties
+        ``credential`` or ``token``, ``auth.type``, ``header.*`` and the other properties of ``docs/catalogs.md``, and
+        those of the storage.
+
+    """
+
+    def __init__(self, name: str, **properties: str) -> None:
+        super().__init__(name, **properties)
+        self._made = Client(revealed(self.properties))
+
+    @property
+    def _client(self) -> Client:
+        return self._made
+
+    def close(self) -> None:
+        """Close the connections to the server; the catalog opens new ones if it is used again."""
+        self._made.close()

@@ -1,0 +1,275 @@
+"""Requests to a REST catalog: sent, repeated where that is safe, bounded in time and size."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import ssl
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+from icefield._core import __version__
+from icefield._inputs.secrets import redacted_url
+from icefield._optional import require
+from icefield.catalog.rest.messages import Reply, Request, asked
+from icefield.catalog.rest.settings import flag, number, under
+from icefield.errors import InvalidArgumentError, RESTError, ServiceUnavailableError
+
+if TYPE_CHECKING:
+    import httpx
+
+    from icefield.catalog.rest.auth import Auth
+
+__all__ = ["Http", "UnansweredError"]
+
+#: Statuses after which a request that changes nothing is repeated.
+_REPEATED = frozenset({408, 429, 502, 503, 504})
+#: Statuses of credentials that are not, or no longer, accepted.
+_UNAUTHORIZED = frozenset({401, 419})
+#: The longest wait that a server may ask for, in seconds.
+_LONGEST_WAIT = 60.0
+#: The most bytes of an answer, after decompression.
+_LARGEST_ANSWER = 1 << 30
+_LOGGER = logging.getLogger("icefield")
+
+
+class UnansweredError(ServiceUnavailableError):
+    """A request without an answer; ``sent`` tells whether the server may have received it."""
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ServiceUnavailableError, (str(self),)
+
+
+class Http:
+    """Sends requests with the credentials of a catalog, by any number of threads.
+
+    Parameters
+    ----------
+    properties
+        The properties of the catalog, with secrets revealed.
+    auth
+        What makes the credentials of each request.
+
+    """
+
+    def __init__(self, properties: Mapping[str, str], auth: Auth) -> None:
+        self._properties = dict(properties)
+        self._auth = auth
+        self._retries = number(properties, "rest.client.max-retries", 5)
+        self._connect = number(properties, "rest.client.connection-timeout-ms", 10_000, least=1) / 1000
+        #: How long the server may be silent, and how long all of an answer may take.
+        self._silence = number(properties, "rest.client.socket-timeout-ms", 60_000, least=1) / 1000
+        self._whole = 10 * self._silence
+        self._headers = _headers(properties)
+        require("httpx")
+        self._making = threading.Lock()
+        #: By process and scheme; certificates are read for ``https`` only.
+        self._clients: dict[tuple[int, str], httpx.Client] = {}
+
+    def close(self) -> None:
+        """Close the connections; the next request opens new ones."""
+        with self._making:
+            clients, self._clients = self._clients, {}
+        for (process, _), client in clients.items():
+            if process == os.getpid():
+                client.close()
+
+    def send(self, request: Request, *, repeatable: bool) -> Reply:
+        """Send a request and return its answer, whatever its status.
+
+        Parameters
+        ----------
+        request
+            The request, without credentials.
+        repeatable
+            Whether the server may receive it more than once.
+
+        Raises
+        ------
+        UnansweredError
+            If there is no answer.
+        RESTError
+            If there is no whole answer, or it is a redirect.
+
+        """
+        attempt, renewed, processed = 0, False, False
+        while True:
+            # A request may wait for its token, which is asked for by another request.
+            signed = self._auth.headers(request)
+            wait: float | None = None
+            try:
+                reply = self._exchange(request, {**self._headers, **request.headers, **signed})
+            except UnansweredError as error:
+                # What was not sent at all failed to connect, which is not mended by trying at once.
+                if not (error.sent and repeatable and error.__cause__ is not None and attempt < self._retries):
+                    raise
+                wait, why, processed = _backoff(attempt), str(error), True
+            else:
+                if reply.status in _UNAUTHORIZED and not renewed and self._auth.renew(signed):
+                    renewed = True
+                    continue
+                wait = self._wait(reply, attempt, repeatable=repeatable) if attempt < self._retries else None
+                if wait is None:
+                    return replace(reply, repeated=processed)
+                why = f"HTTP {reply.status}"
+                processed = processed or reply.status != 429  # noqa: PLR2004
+            attempt += 1
+            _LOGGER.info("%s: %s; trying again in %.1f s", asked(request), why, wait)
+            time.sleep(wait)
+
+    def _wait(self, reply: Reply, attempt: int, *, repeatable: bool) -> float | None:
+        """Return how long to wait before the request is repeated; None if it must not be."""
+        after = _seconds_after(reply.headers.get("retry-after"))
+        # The protocol allows to repeat any request after 429, and after 503 with this header.
+        if not (
+            (repeatable and reply.status in _REPEATED)
+            or reply.status == 429  # noqa: PLR2004
+            or (reply.status == 503 and after is not None)  # noqa: PLR2004
+        ):
+            return None
+        if after is None:
+            return _backoff(attempt)
+        return after if after <= _LONGEST_WAIT else None
+
+    def _exchange(self, request: Request, headers: Mapping[str, str]) -> Reply:
+        library = require("httpx")
+        what = asked(request)
+        try:
+            client = self._opened(request.url.partition(":")[0].lower())
+            made = client.build_request(request.method, request.url, headers=headers, content=request.body or None)
+            answer = client.send(made, stream=True)
+            try:
+                body = self._body(answer, what)
+            finally:
+                answer.close()
+        except (library.InvalidURL, library.UnsupportedProtocol, UnicodeError) as error:
+            raise InvalidArgumentError(f"{what}: {error}") from None
+        except (library.ConnectError, library.ConnectTimeout, library.PoolTimeout, library.ProxyError) as error:
+            raise UnansweredError(_text(what, "cannot connect", error), sent=False) from None
+        except library.TimeoutException:
+            # Repeating it would multiply the time that the caller waits.
+            raise UnansweredError(f"{what}: no answer within {self._silence:g} s", sent=True) from None
+        except library.DecodingError as error:
+            raise UnansweredError(_text(what, "the answer cannot be decompressed", error), sent=True) from None
+        except library.HTTPError as error:
+            raise UnansweredError(_text(what, "the connection broke", error), sent=True) from error
+        found = {name.lower(): value for name, value in answer.headers.items()}
+        if 300 <= answer.status_code < 400 and answer.status_code != 304:  # noqa: PLR2004
+            # Following it could carry the credentials elsewhere.
+            where = redacted_url(found.get("location", "nowhere"))
+            raise RESTError(
+                f"{what}: the server redirects to {where}; set the property 'uri' to where it is", answer.status_code
+            )
+        return Reply(answer.status_code, found, body, what)
+
+    def _body(self, answer: httpx.Response, what: str) -> bytes:
+        end = time.monotonic() + self._whole
+        body = bytearray()
+        for part in answer.iter_bytes():
+            body += part
+            if time.monotonic() > end:
+                raise UnansweredError(f"{what}: the answer took longer than {self._whole:g} s", sent=True)
+            if len(body) > _LARGEST_ANSWER:
+                raise UnansweredError(f"{what}: the answer is larger than {_LARGEST_ANSWER:,} bytes", sent=True)
+        return bytes(body)
+
+    def _opened(self, scheme: str) -> httpx.Client:
+        # A child must not use the connections of its parent.
+        key = os.getpid(), scheme
+        with self._making:
+            if (found := self._clients.get(key)) is None:
+                found = self._clients[key] = self._made(is_secure=scheme == "https")
+            return found
+
+    def _made(self, *, is_secure: bool) -> httpx.Client:
+        library = require("httpx")
+        most = number(self._properties, "rest.client.max-connections", 100, least=1)
+        client: httpx.Client = library.Client(
+            verify=_verification(self._properties) if is_secure else False,
+            proxy=_proxy(self._properties),
+            timeout=library.Timeout(self._silence, connect=self._connect),
+            limits=library.Limits(max_connections=most, max_keepalive_connections=most, keepalive_expiry=30),
+            follow_redirects=False,
+        )
+        return client
+
+
+def _text(what: str, problem: str, error: Exception) -> str:
+    return f"{what}: {problem}: {redacted_url(str(error) or type(error).__name__)}"
+
+
+def _backoff(attempt: int) -> float:
+    return float(min(0.25 * 2**attempt, 16) * random.uniform(1, 1.1))  # noqa: S311 - spreads clients
+
+
+def _seconds_after(header: str | None) -> float | None:
+    """Return the seconds of a ``Retry-After``, which may be a date."""
+    if not header:
+        return None
+    try:
+        return max(float(header), 0.0)
+    except ValueError:
+        pass
+    try:
+        return max(parsedate_to_datetime(header).timestamp() - time.time(), 0.0)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _headers(properties: Mapping[str, str]) -> dict[str, str]:
+    made = {"accept": "application/json", "user-agent": f"icefield/{__version__}"}
+    # What the server may give: keys of storage, not a signer of requests.
+    made["x-iceberg-access-delegation"] = "vended-credentials"
+    if agent := properties.get("rest.client.user-agent"):
+        made["user-agent"] = agent
+    made.update({name.lower(): value for name, value in under(properties, "header.").items()})
+    for name, value in made.items():
+        if not value.isascii() or any(letter in value + name for letter in "\r\n\0"):
+            raise InvalidArgumentError(f"catalog property header.{name}: not the value of an HTTP header")
+    return made
+
+
+def _verification(properties: Mapping[str, str]) -> ssl.SSLContext | bool:
+    """Return how certificates of the server are checked, with the certificate of this client if there is one."""
+    if not flag(properties, "tls.verify", True):  # noqa: FBT003
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif bundle := properties.get("ssl.cabundle"):
+        try:
+            is_folder = os.path.isdir(bundle)  # noqa: PTH112
+            context = ssl.create_default_context(
+                cafile=None if is_folder else bundle, capath=bundle if is_folder else None
+            )
+        except (OSError, ssl.SSLError) as error:
+            raise InvalidArgumentError(f"catalog property ssl.cabundle={bundle}: {error}") from None
+    elif "ssl.client.cert" not in properties:
+        return True
+    else:
+        context = require("httpx").create_ssl_context()
+    if certificate := properties.get("ssl.client.cert"):
+        try:
+            context.load_cert_chain(certificate, properties.get("ssl.client.key"))
+        except (OSError, ssl.SSLError) as error:
+            raise InvalidArgumentError(f"catalog property ssl.client.cert={certificate}: {error}") from None
+    return context
+
+
+def _proxy(properties: Mapping[str, str]) -> httpx.Proxy | None:
+    host, port = properties.get("rest.client.proxy.hostname"), properties.get("rest.client.proxy.port")
+    if not host:
+        return None
+    user, password = properties.get("rest.client.proxy.username"), properties.get("rest.client.proxy.password")
+    made: httpx.Proxy = require("httpx").Proxy(
+        f"http://{host}:{port or 80}", auth=(user, password or "") if user is not None else None
+    )
+    return made

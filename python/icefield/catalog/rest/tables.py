@@ -1,0 +1,354 @@
+"""Tables of a REST catalog."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from icefield._core import Storage, TableMetadata, TableState
+from icefield.catalog.base import CommitTableResponse, TableDefinition
+from icefield.catalog.locations import absolute_location
+from icefield.catalog.rest import endpoints
+from icefield.catalog.rest.credentials import Vended, vended
+from icefield.catalog.rest.errors import Meanings, error_of, is_success, outcome_of
+from icefield.catalog.rest.http import UnansweredError
+from icefield.catalog.rest.messages import Reply
+from icefield.catalog.rest.names import dotted, identifiers_of, named, table_of
+from icefield.catalog.rest.namespaces import RestNamespaces
+from icefield.catalog.rest.settings import number
+from icefield.errors import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    CorruptDataError,
+    IcefieldError,
+    InvalidArgumentError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    RESTError,
+    TableAlreadyExistsError,
+)
+from icefield.table import CreateTableTransaction, Table
+
+if TYPE_CHECKING:
+    from icefield._inputs.identifiers import Identifier, IdentifierLike
+
+__all__ = ["RestTables"]
+
+#: Where a table is supposed to be whose location the server chooses.
+_NOWHERE = "file:///nowhere"
+
+
+class _Loaded(NamedTuple):
+    """A table as the server gave it."""
+
+    response: CommitTableResponse
+    vended: Vended
+    etag: str | None
+    #: When it was given, in seconds of a clock that never goes back.
+    at: float
+
+
+class RestTables(RestNamespaces):
+    """What a REST catalog does with tables."""
+
+    def __init__(self, name: str, **properties: str) -> None:
+        super().__init__(name, **properties)
+        self._remembering = Lock()
+        #: The tables last seen, by name, the last one at the end.
+        self._seen: OrderedDict[Identifier, _Loaded] = OrderedDict()
+        #: Storage by its properties.
+        self._storages: OrderedDict[tuple[tuple[str, str], ...], Storage] = OrderedDict()
+
+    def list_tables(self, namespace: IdentifierLike) -> list[Identifier]:
+        """List the tables directly in a namespace."""
+        levels = self._levels(namespace)
+        found: list[Identifier] = []
+        missing = self._missing_namespace(levels)
+        for page in self._client.pages(endpoints.LIST_TABLES, {"namespace": levels}, "identifiers", missing):
+            found += identifiers_of(page)
+        return found
+
+    def load_table(self, identifier: IdentifierLike) -> Table:
+        """Load the current state of a table."""
+        loaded = self._load(identifier)
+        return self._table(identifier, loaded)
+
+    def load_table_metadata(self, identifier: IdentifierLike) -> CommitTableResponse:
+        """Return the current metadata of a table; the server sends them only if they have changed."""
+        return self._load(identifier).response
+
+    def table_exists(self, identifier: IdentifierLike) -> bool:
+        """Return whether there is a table of this name."""
+        namespace, name = table_of(identifier)
+        found = self._exists(endpoints.TABLE_EXISTS, {"namespace": namespace, "table": name})
+        if found is not None:
+            return found
+        try:
+            self._load(identifier)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return False
+        return True
+
+    def create_defined_table(self, identifier: IdentifierLike, definition: TableDefinition) -> Table:
+        """Create a table by its definition; the server assigns its field ids, and its location if there is none."""
+        reply = self._asked_to_create(identifier, definition, staged=False)
+        return self._table(identifier, self._keep(identifier, self._read(reply)))
+
+    def stage_table(self, identifier: IdentifierLike, definition: TableDefinition) -> Table:
+        """Return a new table that the server has prepared, and not yet created."""
+        reply = self._asked_to_create(identifier, definition, staged=True)
+        loaded = self._read(reply)
+        state = TableState.of(self._storage_of(loaded.vended), "", loaded.response.metadata)
+        return self._opened(identifier, state)
+
+    def _creation(self, identifier: IdentifierLike, definition: TableDefinition) -> CreateTableTransaction:
+        # The server refuses to stage a table that exists.
+        return CreateTableTransaction(self.stage_table(identifier, definition))
+
+    def commit_table(
+        self,
+        identifier: IdentifierLike,
+        requirements: Iterable[Mapping[str, object]],
+        updates: Iterable[Mapping[str, object]],
+    ) -> CommitTableResponse:
+        """Apply updates to a table if it meets the requirements, all or none."""
+        namespace, name = table_of(identifier)
+        requirements = list(requirements)
+        body = {"identifier": named(identifier), "requirements": requirements, "updates": list(updates)}
+        creates = any(requirement.get("type") == "assert-create" for requirement in requirements)
+        meanings = self._meanings_of_creation(identifier) if creates else self._meanings_of_commit(identifier)
+        reply = self._send_change(endpoints.COMMIT_TABLE, {"namespace": namespace, "table": name}, body, meanings)
+        with self._remembering:
+            known = self._seen.get((*namespace, name))
+        try:
+            loaded = self._read(reply, known)
+        except IcefieldError as error:
+            # The server has committed; what it answers is asked for again.
+            raise CommitStateUnknownException(f"the answer to a commit cannot be read: {error}") from error
+        return self._keep(identifier, loaded).response
+
+    def register_table(self, identifier: IdentifierLike, metadata_location: str, overwrite: bool = False) -> Table:
+        """Register a table that exists in storage, by the location of its metadata file."""
+        namespace, name = table_of(identifier)
+        self._client.config.endpoints.require(endpoints.REGISTER_TABLE, "registering tables")
+        body: dict[str, object] = {"name": name, "metadata-location": metadata_location}
+        if overwrite:
+            body["overwrite"] = True
+        meanings = self._meanings_of_creation(identifier)
+        reply = self._send_change(endpoints.REGISTER_TABLE, {"namespace": namespace}, body, meanings)
+        return self._table(identifier, self._keep(identifier, self._read(reply)))
+
+    def drop_table(self, identifier: IdentifierLike, purge_requested: bool = False) -> None:
+        """Drop a table; the server deletes its files if a purge is requested, and otherwise they stay."""
+        namespace, name = table_of(identifier)
+        query = {"purgeRequested": "true" if purge_requested else "false"}
+        reply = self._client.send(endpoints.DROP_TABLE, {"namespace": namespace, "table": name}, query=query)
+        self._forget(identifier)
+        if not is_success(reply):
+            raise error_of(reply, self._missing(identifier))
+
+    def rename_table(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> Table:
+        """Rename a table; its files stay where they are."""
+        self._client.config.endpoints.require(endpoints.RENAME_TABLE, "renaming tables")
+        body = {"source": named(from_identifier), "destination": named(to_identifier)}
+        meanings: Meanings = {**self._missing(from_identifier), 409: lambda _: self._exists_already(to_identifier)}
+        self._client.json(endpoints.RENAME_TABLE, {}, meanings, body)
+        self._forget(from_identifier)
+        self._forget(to_identifier)
+        return self.load_table(to_identifier)
+
+    # What servers answer
+
+    def _load(self, identifier: IdentifierLike) -> _Loaded:
+        namespace, name = table_of(identifier)
+        known = self._remembered((*namespace, name))
+        headers = {"if-none-match": known.etag} if known is not None and known.etag else {}
+        reply = self._client.send(endpoints.LOAD_TABLE, {"namespace": namespace, "table": name}, headers=headers)
+        if reply.status == 304 and known is not None:  # noqa: PLR2004
+            return known
+        if not is_success(reply):
+            self._forget(identifier)
+            raise error_of(reply, self._missing(identifier))
+        return self._keep(identifier, self._read(reply, known))
+
+    def _read(self, reply: Reply, known: _Loaded | None = None) -> _Loaded:
+        """Return the table in an answer; without credentials in it, those known stay."""
+        answer = reply.json()
+        found, where = answer.get("metadata"), answer.get("metadata-location") or ""
+        if not isinstance(where, str):
+            raise RESTError(f"{reply.asked}: metadata-location is not a text", reply.status)
+        own = self._storage_properties()
+        if known is not None and not ("config" in answer or "storage-credentials" in answer):
+            given = known.vended
+        else:
+            location = str(found.get("location") or where) if isinstance(found, dict) else where
+            given = vended(answer, location, own)
+        try:
+            if isinstance(found, dict):
+                metadata = TableMetadata.from_json(found)
+            elif where:  # some servers leave reading it to the client
+                metadata = TableState.load(self._storage_of(given), where).metadata
+            else:
+                raise RESTError(f"{reply.asked}: the answer has no table metadata", reply.status)
+        except CorruptDataError as error:
+            raise CorruptDataError(f"{reply.asked}: {error}", error.file, error.place, error.offset) from error
+        return _Loaded(CommitTableResponse(metadata, where), given, reply.headers.get("etag"), time.monotonic())
+
+    def _table(self, identifier: IdentifierLike, loaded: _Loaded) -> Table:
+        found = loaded.response
+        state = TableState.of(self._storage_of(loaded.vended), found.metadata_location, found.metadata)
+        return self._opened(identifier, state)
+
+    def _opened(self, identifier: IdentifierLike, state: TableState) -> Table:
+        namespace, name = table_of(identifier)
+        return Table((*namespace, name), state, self)
+
+    def _storage_properties(self) -> dict[str, str]:
+        # The server's defaults and overrides are among them.
+        merged = {**super()._storage_properties(), **self._client.config.properties}
+        allowed = super()._storage_properties().get("io.allowed-locations")
+        return merged if allowed is None else {**merged, "io.allowed-locations": allowed}
+
+    def _storage_of(self, given: Vended) -> Storage:
+        """Return the storage with what the server gave; the same for the same, as it keeps its connections."""
+        if not given.properties:
+            return self.storage
+        key = tuple(sorted(given.properties.items()))
+        with self._remembering:
+            if (found := self._storages.pop(key, None)) is None:
+                found = Storage({**self._storage_properties(), **given.properties})
+            self._storages[key] = found
+            while len(self._storages) > self._most():
+                self._storages.popitem(last=False)
+        return found
+
+    # What is remembered
+
+    def _most(self) -> int:
+        return number(self._client.config.properties, "rest-table-cache.max-entries", 100)
+
+    def _remembered(self, name: Identifier) -> _Loaded | None:
+        oldest = number(self._client.config.properties, "rest-table-cache.expire-after-write-ms", 300_000) / 1000
+        with self._remembering:
+            found = self._seen.get(name)
+        if found is None or time.monotonic() - found.at > oldest:
+            return None
+        # New credentials come with the whole answer only.
+        expires = found.vended.expires_ms
+        return found if expires is None or expires / 1000 - time.time() > oldest else None
+
+    def _keep(self, identifier: IdentifierLike, loaded: _Loaded) -> _Loaded:
+        namespace, table = table_of(identifier)
+        name = (*namespace, table)
+        with self._remembering:
+            self._seen.pop(name, None)
+            self._seen[name] = loaded
+            while len(self._seen) > self._most():
+                self._seen.popitem(last=False)
+        return loaded
+
+    def _forget(self, identifier: IdentifierLike) -> None:
+        namespace, name = table_of(identifier)
+        with self._remembering:
+            self._seen.pop((*namespace, name), None)
+
+    # Changes, and what their answers mean
+
+    def _asked_to_create(self, identifier: IdentifierLike, definition: TableDefinition, *, staged: bool) -> Reply:
+        namespace, name = table_of(identifier)
+        properties = {**self._table_defaults(), **definition.properties}
+        location = definition.location
+        if location is not None:
+            location = absolute_location(location, "the location of the table")
+        # What the texts of the definition mean is found by staging the table here.
+        state = TableState.stage(
+            self.storage,
+            definition.schema,
+            location or _NOWHERE,
+            definition.partition_spec,
+            definition.sort_order,
+            properties,
+        )
+        document: dict[str, Any] = json.loads(state.metadata_json())
+        body: dict[str, object] = {
+            "name": name,
+            "schema": _with_id(document, "schemas", "schema-id", "current-schema-id"),
+            "partition-spec": _with_id(document, "partition-specs", "spec-id", "default-spec-id"),
+            "write-order": _with_id(document, "sort-orders", "order-id", "default-sort-order-id"),
+            "stage-create": staged,
+            "properties": properties,
+        }
+        if location is not None:
+            body["location"] = location
+        meanings = self._meanings_of_creation(identifier)
+        if staged:
+            reply = self._client.send(endpoints.CREATE_TABLE, {"namespace": namespace}, body=body)
+            if not is_success(reply):
+                raise error_of(reply, meanings)
+            return reply
+        return self._send_change(endpoints.CREATE_TABLE, {"namespace": namespace}, body, meanings)
+
+    def _send_change(
+        self, route: endpoints.Route, names: Mapping[str, str | Identifier], body: object, meanings: Meanings
+    ) -> Reply:
+        """Send a change whose outcome counts, and return the answer to a change that was made.
+
+        Raises
+        ------
+        CommitFailedException
+            If the change was certainly not made.
+        CommitStateUnknownException
+            If it may have been made.
+
+        """
+        try:
+            reply = self._client.send(route, names, body=body)
+        except UnansweredError as error:
+            kind = CommitStateUnknownException if error.sent else CommitFailedException
+            raise kind(str(error)) from error
+        if not is_success(reply):
+            raise outcome_of(reply, meanings, once=self._client.config.has_keys)
+        return reply
+
+    def _missing(self, identifier: IdentifierLike) -> Meanings:
+        namespace, name = table_of(identifier)
+        return {404: lambda _: self._missing_table(namespace, name)}
+
+    def _meanings_of_commit(self, identifier: IdentifierLike) -> Meanings:
+        name = dotted(*table_of(identifier))
+        return {409: lambda text: CommitFailedException(f"{name} was changed by another commit: {text}")}
+
+    def _meanings_of_creation(self, identifier: IdentifierLike) -> Meanings:
+        namespace, _ = table_of(identifier)
+        return {**self._missing_namespace(namespace), 409: lambda _: self._exists_already(identifier)}
+
+    def _exists_already(self, identifier: IdentifierLike) -> TableAlreadyExistsError:
+        name = dotted(*table_of(identifier))
+        return TableAlreadyExistsError(
+            f"{name} already exists; load_table opens it, and create_table_if_not_exists does either"
+        )
+
+    def _check_absent(self, identifier: IdentifierLike) -> None:
+        namespace, _ = table_of(identifier)
+        if not self.namespace_exists(namespace):
+            raise NoSuchNamespaceError(f"namespace {dotted(namespace)} does not exist in catalog {self.name}")
+        if self.table_exists(identifier):
+            raise self._exists_already(identifier)
+
+    def _meant(self, namespace: Identifier, table: str) -> str:
+        # To look for similar names could list thousands.
+        if len(namespace) > 1 and namespace[0] == self.name:
+            return f"; leave out the name of the catalog: {dotted(namespace[1:], table)}"
+        return ""
+
+
+def _with_id(document: Mapping[str, Any], field: str, name: str, current: str) -> object:
+    """Return the current schema, spec or order of metadata."""
+    for one in document.get(field) or []:
+        if one.get(name) == document.get(current):
+            return one
+    raise InvalidArgumentError(f"the definition of the table has no {name} {document.get(current)}")
