@@ -290,8 +290,8 @@ MIRI = MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-tree-borro
 test-miri: | need-rust
 	$(call say,Miri)
 	@$(MIRI) -p icefield-format --lib -- transform::kernel
-	@$(MIRI) -p icefield-table --lib -- runtime::tests transform::tests write::text::tests write::conform::tests arrow::places::tests \
-		arrow::filter::tests storage::read_at::tests file::parquet::flat::byte_arrays::tests file::parquet::flat::hybrid::tests
+	@$(MIRI) -p icefield-table --lib -- runtime::tests transform::tests write::input::text::tests write::input::conform::tests arrow::places::tests \
+		arrow::filter::tests storage::store::read_at::tests file::parquet::flat::byte_arrays::tests file::parquet::flat::hybrid::tests
 
 test-address: | need-rust
 	$(call say,address sanitizer)

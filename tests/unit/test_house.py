@@ -382,8 +382,8 @@ UNSAFE = {
     "table/src/file/parquet/flat/byte_arrays.rs",
     "table/src/memory.rs",
     "table/src/runtime.rs",
-    "table/src/storage/calls.rs",
-    "table/src/storage/read_at.rs",
+    "table/src/storage/store/calls.rs",
+    "table/src/storage/store/read_at.rs",
     "table/src/transform.rs",
 }
 

@@ -5,24 +5,11 @@
 //! or encoded on the way ("File System Operations": the specification asks only for in-place write, seekable reads and
 //! deletes).
 
-mod allowed;
-mod answers;
-mod calls;
-mod credentials;
-mod faults;
-mod folders;
 mod leftover;
-mod local;
 mod location;
-mod memory;
-mod place;
 mod properties;
-mod read_at;
-mod remote;
 mod secret;
 mod store;
-mod traffic;
-mod unwritten;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -33,15 +20,16 @@ use std::sync::{Arc, OnceLock, RwLock};
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
+use store::{faults, local, memory, remote, traffic, unwritten};
 
-pub use faults::{Fault, FaultPlan};
-pub(crate) use folders::{Folders, Way};
 pub use leftover::Leftover;
+pub(crate) use location::folders::{Folders, Way};
+pub use location::place::{Place, Places};
 pub use location::{Location, Scheme};
-pub use place::{Place, Places};
 pub use secret::{HIDDEN, Secret, is_secret, redacted, shown};
+pub use store::faults::{Fault, FaultPlan};
+pub use store::traffic::Traffic;
 pub use store::{Entry, Existing, OpenObject, Output, Pages, Store};
-pub use traffic::Traffic;
 
 /// The door. Cheap to clone; clones share their stores.
 #[derive(Clone)]

@@ -2,7 +2,7 @@
 
 use icefield_format::manifest::{DataFile, FileFormat};
 
-use super::route::Tuple;
+use super::input::route::Tuple;
 use crate::file::WrittenFile;
 
 /// The description of a data file; `sort_order_id` is an order that its rows really have.

@@ -1,32 +1,27 @@
 //! Writes Arrow batches to data files with metrics ("Data Files", "Appendix A", "Sorting").
 //!
 //! [`TableWriter`] is the entry point, [`BackgroundWriter`] the same on its own thread. [`intake`] prepares rows
-//! while earlier ones are encoded: [`conform`] converts them to the table's schema, [`route`] finds the partition of
+//! while earlier ones are encoded: [`conform`] converts them to the table's schema, [`route`](input::route) finds the partition of
 //! each row, [`sort`] sorts, with temporary files if the rows of a partition exceed the memory limit, and the rows go
 //! to [files](crate::file) of the table's format. [`deletes`] writes delete files.
 
 mod background;
-mod cast;
-pub mod conform;
 pub mod deletes;
 mod describe;
-mod fault;
-pub mod intake;
+mod input;
 pub mod location;
 pub mod options;
 pub mod plan;
 mod roll;
-mod route;
 mod runs;
 pub mod sort;
-mod text;
-pub mod widening;
 pub mod wire;
 mod writer;
 
 pub use background::BackgroundWriter;
 pub use conform::Matching;
+pub use input::text::check_text;
+pub use input::{conform, intake, widening};
 pub use options::{WriteOptions, check_writable};
 pub use plan::WritePlan;
-pub use text::check_text;
 pub use writer::{Distribution, TableWriter, WriterConfig};

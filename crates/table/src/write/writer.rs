@@ -18,11 +18,11 @@ use uuid::Uuid;
 
 use super::conform::{Conform, Matching};
 use super::describe::described;
+use super::input::route::{Router, Share, Tuple};
 use super::intake::{Intake, Prepared};
 use super::location::{DataLocations, FileNames};
 use super::options::WriteOptions;
 use super::roll;
-use super::route::{Router, Share, Tuple};
 use super::runs::Runs;
 use super::sort::Sorter;
 use crate::arrow::size::bytes_of;

@@ -12,10 +12,10 @@ use object_store::{
     GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, WriteMultipart,
 };
 
-use super::store::PAGE;
-use super::{Entry, Existing, Location, Output, Pages, Scheme, Store, answers, credentials, properties};
+use super::{PAGE, answers, credentials};
 use crate::error::{Error, Result};
 use crate::runtime;
+use crate::storage::{Entry, Existing, Location, Output, Pages, Scheme, Store, properties};
 
 /// Objects up to this size are written by one request, larger ones in parts of this size.
 const PART: usize = 8 << 20;
@@ -28,12 +28,12 @@ const PARTS_AT_ONCE: usize = 4;
 
 /// A store across the network.
 #[derive(Debug)]
-pub(super) struct Remote {
+pub(in crate::storage) struct Remote {
     store: Arc<dyn ObjectStore>,
 }
 
 impl Remote {
-    pub(super) fn open(at: &Location, options: &BTreeMap<String, String>) -> Result<Self> {
+    pub(in crate::storage) fn open(at: &Location, options: &BTreeMap<String, String>) -> Result<Self> {
         credentials::provide_cryptography();
         let built: object_store::Result<Arc<dyn ObjectStore>> = match at.scheme {
             Scheme::S3 => credentials::s3(properties::s3(&at.authority, options)?, credentials::LIMIT),
@@ -167,7 +167,7 @@ impl Store for Remote {
     fn read(&self, at: &Location, most: u64) -> Result<Bytes> {
         let key = key(at)?;
         let failed = failed(at, "read");
-        let too_long = |size| super::store::too_long(&at.to_string(), size, most);
+        let too_long = |size| super::too_long(&at.to_string(), size, most);
         runtime::wait(async {
             let found = self.store.get(&key).await.map_err(&failed)?;
             if found.meta.size > most {

@@ -20,7 +20,7 @@ use crate::arrow::cells::{StoredColumn, value_at};
 use crate::error::{Error, Result};
 
 /// A partition tuple, in the order of the spec.
-pub(super) type Tuple = Vec<Option<Value>>;
+pub(in crate::write) type Tuple = Vec<Option<Value>>;
 
 /// Rows of a batch that go to one partition.
 #[derive(Debug)]

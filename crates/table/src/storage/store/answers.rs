@@ -3,7 +3,7 @@
 
 use serde_json::Value as Json;
 
-use super::Scheme;
+use crate::storage::Scheme;
 
 /// What an error of `object_store` puts before the body of an answer.
 const STARTS: [&str; 2] = ["Server returned non-2xx status code: ", "Server returned error response: "];

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-use super::{Existing, Location, Output, Pages, Store};
 use crate::error::{Error, Result};
+use crate::storage::{Existing, Location, Output, Pages, Store};
 
 /// What happens at the step that was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +107,7 @@ const PANIC_AT: &str = "ICEFIELD_TEST_PANIC_AT_STEP";
 
 /// The plan that the environment gives to all storage of this process. Builds that are published have no such hook.
 #[cfg(all(unix, debug_assertions))]
-pub(super) fn of_environment() -> Option<Arc<FaultPlan>> {
+pub(in crate::storage) fn of_environment() -> Option<Arc<FaultPlan>> {
     static PLAN: std::sync::OnceLock<Option<Arc<FaultPlan>>> = std::sync::OnceLock::new();
     let planned = || Some(FaultPlan::new(std::env::var_os(PANIC_AT)?.to_str()?.parse().ok()?, Fault::Panic));
     PLAN.get_or_init(planned).clone()
@@ -119,7 +119,7 @@ pub(super) fn of_environment() -> Option<Arc<FaultPlan>> {
 }
 
 /// The store, with faults.
-pub(super) fn wrap(store: Arc<dyn Store>, plan: Arc<FaultPlan>) -> Arc<dyn Store> {
+pub(in crate::storage) fn wrap(store: Arc<dyn Store>, plan: Arc<FaultPlan>) -> Arc<dyn Store> {
     Arc::new(Faulty { store, plan })
 }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::location::Location;
-use super::store::{Existing, OpenObject, Output, Pages, Store};
+use super::{Existing, OpenObject, Output, Pages, Store};
 use crate::error::Result;
+use crate::storage::location::Location;
 
 /// The store, of which nothing is changed.
-pub(super) fn wrap(store: Arc<dyn Store>) -> Arc<dyn Store> {
+pub(in crate::storage) fn wrap(store: Arc<dyn Store>) -> Arc<dyn Store> {
     Arc::new(Unwritten(store))
 }
 

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-use super::location::Location;
-use super::store::{Existing, OpenObject, Output, Pages, Store};
+use super::{Existing, OpenObject, Output, Pages, Store};
 use crate::error::Result;
+use crate::storage::location::Location;
 
 /// What was read and written.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ impl Traffic {
 }
 
 /// The store, counted.
-pub(super) fn wrap(store: Arc<dyn Store>, traffic: Arc<Traffic>) -> Arc<dyn Store> {
+pub(in crate::storage) fn wrap(store: Arc<dyn Store>, traffic: Arc<Traffic>) -> Arc<dyn Store> {
     Arc::new(Counted { store, traffic })
 }
 

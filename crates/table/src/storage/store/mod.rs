@@ -1,4 +1,16 @@
-//! What a kind of store can do, whatever it is: local files, memory, a cloud.
+//! What a kind of store can do, whatever it is: local files, memory, a cloud. A file each, and the stores that wrap others: to
+//! fail on purpose, to count traffic, to refuse writes.
+
+mod answers;
+mod calls;
+mod credentials;
+pub(super) mod faults;
+pub(super) mod local;
+pub(super) mod memory;
+mod read_at;
+pub(super) mod remote;
+pub(super) mod traffic;
+pub(super) mod unwritten;
 
 use std::fmt;
 use std::ops::Range;

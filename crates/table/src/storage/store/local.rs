@@ -12,11 +12,11 @@ use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 
+use super::PAGE;
 use super::calls::{before_change, before_write};
 use super::read_at::read_at;
-use super::store::PAGE;
-use super::{Entry, Existing, Location, OpenObject, Output, Pages, Store};
 use crate::error::{Error, Result};
+use crate::storage::{Entry, Existing, Location, OpenObject, Output, Pages, Store};
 
 /// Folders deeper than this are not listed: only a loop can be so deep.
 const MAX_DEPTH: usize = 256;
@@ -29,7 +29,7 @@ const TOGETHER: u64 = 1 << 20;
 
 /// The store of local files.
 #[derive(Debug)]
-pub(super) struct Local;
+pub(in crate::storage) struct Local;
 
 fn failed(at: &Path, operation: &'static str) -> impl FnOnce(io::Error) -> Error {
     let path = at.display().to_string();
@@ -168,7 +168,7 @@ impl Store for Local {
         let path = Path::new(&at.key);
         let (file, size) = open(path)?;
         if size > most {
-            return Err(super::store::too_long(&at.key, size, most));
+            return Err(super::too_long(&at.key, size, most));
         }
         let bytes = read_range(&file, path, 0, size)?;
         if read_at(&file, 1, size).is_ok() {

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
-use super::{Location, Scheme, Storage, properties};
 use crate::error::Result;
+use crate::storage::{Location, Scheme, Storage, properties};
 
 /// Where a file lies, in one spelling.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

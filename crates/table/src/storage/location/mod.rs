@@ -1,4 +1,5 @@
-//! The one parser of locations.
+//! The one parser of locations. Beside it: which locations may be reached, which folders are a table's own, and when two paths
+//! name the same file.
 //!
 //! | form | place |
 //! | --- | --- |
@@ -13,6 +14,10 @@
 //!
 //! What follows the authority is taken verbatim, `%20` and `+` included: Java writes the partition folders of a table
 //! form-encoded, and the encoded text is the name of the object. A URL with a query comes from who signed it, and is encoded.
+
+mod allowed;
+pub(super) mod folders;
+pub(super) mod place;
 
 use std::fmt;
 

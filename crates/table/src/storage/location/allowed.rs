@@ -1,13 +1,13 @@
 //! The locations that may be reached (`io.allowed-locations`): metadata of a stranger may name any file and any server.
 
 use super::folders::{is_same, leads_to};
-use super::properties::ALLOWED_LOCATIONS;
-use super::{Location, Scheme, Storage};
 use crate::error::{Error, Result};
+use crate::storage::properties::ALLOWED_LOCATIONS;
+use crate::storage::{Location, Scheme, Storage};
 
 impl Storage {
     /// Refuses a location outside of those that may be reached, where they are restricted.
-    pub(super) fn permit(&self, at: &Location) -> Result<()> {
+    pub(in crate::storage) fn permit(&self, at: &Location) -> Result<()> {
         let Some(allowed) = self.properties().get(ALLOWED_LOCATIONS) else { return Ok(()) };
         let place = self.normal(at.clone());
         let is_within = |folder: &str| {

@@ -6,9 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 
-use super::store::PAGE;
-use super::{Entry, Existing, Location, Output, Pages, Store};
+use super::PAGE;
 use crate::error::{Error, Result};
+use crate::storage::{Entry, Existing, Location, Output, Pages, Store};
 
 static OBJECTS: Mutex<BTreeMap<(String, String), Bytes>> = Mutex::new(BTreeMap::new());
 
@@ -26,14 +26,12 @@ fn object(at: &Location) -> Result<Bytes> {
 
 /// The store of `memory:`.
 #[derive(Debug)]
-pub(super) struct Memory;
+pub(in crate::storage) struct Memory;
 
 impl Store for Memory {
     fn read(&self, at: &Location, most: u64) -> Result<Bytes> {
         match object(at)? {
-            bytes if bytes.len() as u64 > most => {
-                Err(super::store::too_long(&at.to_string(), bytes.len() as u64, most))
-            }
+            bytes if bytes.len() as u64 > most => Err(super::too_long(&at.to_string(), bytes.len() as u64, most)),
             bytes => Ok(bytes),
         }
     }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use icefield_format::metadata::TableMetadata;
 use icefield_format::metadata::properties::{WRITE_DATA_LOCATION, WRITE_METADATA_LOCATION};
 
-use super::{Location, Scheme, Storage};
 use crate::error::Error;
+use crate::storage::{Location, Scheme, Storage};
 
 /// How a file lies in the folders of a table.
 #[derive(Debug, PartialEq, Eq)]
