@@ -5,26 +5,18 @@
 //! metrics and summaries. Binding is by field id, so a bound filter survives renames.
 
 mod bind;
-mod compare;
 mod condition;
 mod convert;
 mod datum;
+mod evaluate;
 mod expression;
 mod extract;
-mod files;
 mod json;
 mod lexer;
 mod literal;
-mod mask;
-mod metrics;
+mod partition;
 mod predicate;
-mod project;
-mod residual;
-mod rows;
 mod sql;
-mod statistics;
-mod strict;
-mod summary;
 mod text;
 mod where_clause;
 
@@ -32,14 +24,14 @@ pub use bind::{BoundExpr, BoundPredicate, BoundReference, BoundTerm, PathStep, V
 pub use condition::{ColumnComparison, Condition, ConditionPredicate};
 pub use convert::Converted;
 pub use datum::Datum;
+pub use evaluate::metrics::InclusiveMetrics;
+pub use evaluate::rows::{ColumnSource, TermColumn};
+pub use evaluate::statistics::{FieldStatistics, FileStatistics, StatisticsColumns, StatisticsOfFile};
+pub use evaluate::strict::StrictMetrics;
+pub use evaluate::summary::{FieldSummary, SummaryEvaluator};
 pub use expression::{Expression, Leaf};
 pub use extract::{Extract, cast};
 pub use literal::Literal;
-pub use metrics::InclusiveMetrics;
+pub use partition::project::{project_inclusive, project_strict};
+pub use partition::residual::Residuals;
 pub use predicate::{Comparison, Expr, Operation, Predicate, Term, Test};
-pub use project::{project_inclusive, project_strict};
-pub use residual::Residuals;
-pub use rows::{ColumnSource, TermColumn};
-pub use statistics::{FieldStatistics, FileStatistics, StatisticsColumns, StatisticsOfFile};
-pub use strict::StrictMetrics;
-pub use summary::{FieldSummary, SummaryEvaluator};

@@ -5,7 +5,7 @@ use arrow_array::Array;
 use crate::value::Value;
 use crate::{Error, Result};
 
-use super::read_field::ReadField;
+use super::read::read_field::ReadField;
 use super::{Entries, FileContent, FileFormat, Status};
 
 macro_rules! data_file {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::avro::Container;
 use crate::{Limits, Result};
 
-use super::decode::{Decoder, Inherited};
 pub use super::entry_columns::{Entries, ManifestHeader, Tally};
-pub use super::options::{PartitionFilter, ReadOptions};
 use super::partition::FixedForm;
-use super::steps::Steps;
+use super::read::decode::{Decoder, Inherited};
+pub use super::read::options::{PartitionFilter, ReadOptions};
+use super::read::steps::Steps;
 
 /// Reads a manifest.
 ///

@@ -10,17 +10,14 @@ mod fields;
 mod batch;
 mod builders;
 pub mod data_file;
-mod decode;
 pub mod entries;
 mod entry_columns;
 mod file_format;
 pub mod list;
 mod metrics;
-mod options;
 mod partition;
 mod presence;
-mod read_field;
-mod steps;
+mod read;
 mod wanted;
 pub mod write;
 

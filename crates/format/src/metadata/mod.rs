@@ -4,24 +4,16 @@
 //! [`MetadataBuilder`], and both end in the same checks. It is immutable; a change makes a new one.
 
 mod builder;
-mod change;
-mod compression;
-mod definition;
 mod display;
 mod encryption;
-mod file_name;
+mod file;
 pub mod properties;
 mod range;
-mod read;
-mod ref_changes;
 mod refs;
-mod requirement;
 pub mod retention;
 mod snapshot;
 mod statistics;
 mod update;
-mod validate;
-mod write;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,15 +22,17 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value as Json};
 
 pub use builder::MetadataBuilder;
-pub use compression::{compress, decompress};
-pub use definition::TableDefinition;
 pub use encryption::EncryptedKey;
-pub use file_name::{MetadataCodec, hadoop_metadata_file_name, metadata_file_name, metadata_file_version};
+pub use file::compression::{compress, decompress};
+pub use file::file_name::{MetadataCodec, hadoop_metadata_file_name, metadata_file_name, metadata_file_version};
 pub use range::{SnapshotBound, SnapshotRange};
 pub use refs::{MAIN_BRANCH, RefKind, SnapshotRef};
-pub use requirement::{UpdateRequirement, requirements_for_create, requirements_for_replace, requirements_for_update};
 pub use snapshot::{Operation, Snapshot, SnapshotManifests, Summary};
 pub use statistics::{BlobMetadata, PartitionStatisticsFile, StatisticsFile};
+pub use update::definition::TableDefinition;
+pub use update::requirement::{
+    UpdateRequirement, requirements_for_create, requirements_for_replace, requirements_for_update,
+};
 pub use update::{LAST_ADDED, MetadataUpdate};
 
 pub use crate::json::StringMap;

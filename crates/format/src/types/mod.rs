@@ -1,7 +1,6 @@
 //! Types and schemas ("Schemas and Data Types"; JSON forms in Appendix C).
 
 pub mod arrow;
-mod avro_ids;
 mod compatibility;
 pub(crate) mod ids;
 mod index;

@@ -19,9 +19,9 @@ use crate::error::{Error, Result};
 use crate::types::{PrimitiveType, Type};
 use crate::value::Value;
 
-use super::bind::ValueSet;
-use super::datum::Datum;
-use super::predicate::{Comparison, Test};
+use crate::expr::bind::ValueSet;
+use crate::expr::datum::Datum;
+use crate::expr::predicate::{Comparison, Test};
 
 type BoundTest = Test<Value, Arc<ValueSet>>;
 

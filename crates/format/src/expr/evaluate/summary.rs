@@ -3,10 +3,11 @@
 use crate::types::PrimitiveType;
 use crate::value::Value;
 
-use super::bind::BoundPredicate;
-use super::datum::Datum;
-use super::predicate::{Comparison, Test};
-use super::{BoundExpr, mask};
+use super::mask;
+use crate::expr::BoundExpr;
+use crate::expr::bind::BoundPredicate;
+use crate::expr::datum::Datum;
+use crate::expr::predicate::{Comparison, Test};
 
 /// The summary of one partition field over a manifest.
 #[derive(Debug, Clone, Copy, Default)]

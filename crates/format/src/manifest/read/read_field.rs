@@ -8,14 +8,14 @@ use arrow_array::{Array, BinaryArray, ListArray, PrimitiveArray, StringArray};
 use crate::Result;
 use crate::avro::{Cursor, Fault, Schema, Skip};
 
-use super::builders::{BytesBuilder, ListBuilder, NumberBuilder, item};
-use super::metrics::{MetricBuilder, MetricMap, PairOrder, pair_order};
-use super::presence::{Presence, reduce};
-use super::{FileContent, Status};
+use crate::manifest::builders::{BytesBuilder, ListBuilder, NumberBuilder, item};
+use crate::manifest::metrics::{MetricBuilder, MetricMap, PairOrder, pair_order};
+use crate::manifest::presence::{Presence, reduce};
+use crate::manifest::{FileContent, Status};
 
 /// How the writer encoded a field.
 #[derive(Debug)]
-pub(super) struct Encoding {
+pub(in crate::manifest) struct Encoding {
     presence: Presence,
     /// How to pass over the field.
     skip: Skip,
@@ -47,7 +47,7 @@ impl Encoding {
 
 /// Which lists and maps of an entry are read; numbers and texts always are.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Extent {
+pub(in crate::manifest) struct Extent {
     pub(super) lists: bool,
     pub(super) metrics: bool,
     /// Limit of the elements of one list, and of the pairs of one map.
@@ -55,12 +55,12 @@ pub(super) struct Extent {
 }
 
 /// The value of a field.
-pub(super) trait ReadField: Sized {
+pub(in crate::manifest) trait ReadField: Sized {
     /// The value until its entry ends, which may yet be excluded. Of lists and maps, which are read into the builder, whether
     /// there is one.
     type Cell<'b>: Default;
     type Builder: Default;
-    /// The column of [`Entries`](super::Entries).
+    /// The column of [`Entries`](crate::manifest::Entries).
     type Column;
     /// Whether a manifest without the field is refused.
     const REQUIRED: bool = false;
@@ -97,7 +97,7 @@ pub(super) trait ReadField: Sized {
 }
 
 /// A number or a text.
-pub(super) trait Scalar: Sized {
+pub(in crate::manifest) trait Scalar: Sized {
     type Cell<'b>: Default;
     type Builder: Default;
     type Column;

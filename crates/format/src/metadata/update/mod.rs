@@ -1,4 +1,10 @@
-//! Changes of table metadata, as the REST protocol names them (REST catalog, `TableUpdate`).
+//! Changes of table metadata, as the REST protocol names them (REST catalog, `TableUpdate`). The files of this folder make
+//! updates from a table definition or from a change in the terms of a user, and the requirements of a commit.
+
+mod change;
+pub(super) mod definition;
+mod ref_changes;
+pub(super) mod requirement;
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Changes of branches, tags and the current snapshot in the terms of a user, as updates ("Snapshot References").
 
-use super::{MAIN_BRANCH, MetadataUpdate, RefKind, SnapshotRef, TableMetadata};
+use crate::metadata::{MAIN_BRANCH, MetadataUpdate, RefKind, SnapshotRef, TableMetadata};
 use crate::{Error, Result};
 
 impl TableMetadata {

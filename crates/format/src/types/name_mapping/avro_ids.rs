@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::NameMapping;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::types::NameMapping;
 
 impl NameMapping {
     /// The Avro schema with ids where the mapping has them. Ids that are there are kept; what has none, and what is

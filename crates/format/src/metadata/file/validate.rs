@@ -5,8 +5,8 @@ use std::fmt::Display;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::{Document, FormatVersion, MAIN_BRANCH, TableMetadata};
 use crate::json;
+use crate::metadata::{Document, FormatVersion, MAIN_BRANCH, TableMetadata};
 use crate::spec::{PartitionSpec, SortOrder, SpecUse};
 use crate::types::Schema;
 use crate::{Error, Result};
@@ -16,7 +16,7 @@ const CLOCK_SKEW_MS: i64 = 60_000;
 
 impl Document {
     /// The metadata of this document, if all its parts fit together.
-    pub(super) fn check(mut self) -> Result<TableMetadata> {
+    pub(in crate::metadata) fn check(mut self) -> Result<TableMetadata> {
         self.location = strip_trailing_slash(&self.location)?.to_owned();
         self.check_versioned_fields()?;
         self.go_on_from_the_highest();

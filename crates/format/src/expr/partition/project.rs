@@ -11,9 +11,9 @@ use crate::transform::Transform;
 use crate::types::{PrimitiveType, Type};
 use crate::value::Value;
 
-use super::bind::{BoundPredicate, BoundReference, BoundTerm, PathStep, bound};
-use super::predicate::{Comparison, Test};
-use super::{BoundExpr, Expression};
+use crate::expr::bind::{BoundPredicate, BoundReference, BoundTerm, PathStep, bound};
+use crate::expr::predicate::{Comparison, Test};
+use crate::expr::{BoundExpr, Expression};
 
 /// A test before its values are made a set.
 type Projected = Test<Value, Vec<Value>>;
@@ -140,7 +140,7 @@ fn partition_reference(field: &PartitionField, position: usize, source: &Type) -
     })
 }
 
-fn as_is<L: Clone>(test: &Test<L, Arc<super::bind::ValueSet>>) -> Test<L, Vec<Value>> {
+fn as_is<L: Clone>(test: &Test<L, Arc<crate::expr::bind::ValueSet>>) -> Test<L, Vec<Value>> {
     match test {
         Test::IsNull => Test::IsNull,
         Test::NotNull => Test::NotNull,
@@ -158,7 +158,7 @@ fn as_is<L: Clone>(test: &Test<L, Arc<super::bind::ValueSet>>) -> Test<L, Vec<Va
 
 /// The test of the transform's result that a test of the column becomes.
 fn project_test(
-    test: &Test<Value, Arc<super::bind::ValueSet>>,
+    test: &Test<Value, Arc<crate::expr::bind::ValueSet>>,
     transform: &Transform,
     source: &Type,
     mode: Mode,

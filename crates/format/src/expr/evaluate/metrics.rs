@@ -8,12 +8,12 @@ use arrow_buffer::BooleanBuffer;
 use crate::error::Result;
 use crate::value::Value;
 
-use super::BoundExpr;
-use super::bind::BoundPredicate;
-use super::datum::Datum;
 use super::files::Judge;
-use super::predicate::{Comparison, Test};
 use super::statistics::{FileStatistics, StatisticsColumns, TermStatistics};
+use crate::expr::BoundExpr;
+use crate::expr::bind::BoundPredicate;
+use crate::expr::datum::Datum;
+use crate::expr::predicate::{Comparison, Test};
 
 /// Decides whether any row of a file may match; if not, none does.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use arrow_buffer::BooleanBuffer;
 
 use crate::error::Result;
 
-use super::Expression;
+use crate::expr::Expression;
 
 /// The mask of an expression from the masks of its predicates. What the first operand already decides for all rows, the second is
 /// not asked.

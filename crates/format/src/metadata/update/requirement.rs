@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::Value as Json;
 
-use super::{MAIN_BRANCH, MetadataUpdate, TableMetadata};
 use crate::json::{self, Object, Writer};
+use crate::metadata::{MAIN_BRANCH, MetadataUpdate, TableMetadata};
 use crate::{Error, Result};
 
 /// One condition on the metadata that a commit replaces.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::properties::METADATA_COMPRESSION;
+use crate::metadata::properties::METADATA_COMPRESSION;
 use crate::{Error, Result};
 
 /// How a metadata file is compressed (`write.metadata.compression-codec`).

@@ -6,8 +6,8 @@ use crate::Result;
 use crate::types::StructType;
 use crate::value::Value;
 
-use super::list::ManifestFile;
-use super::wanted::Metrics;
+use crate::manifest::list::ManifestFile;
+use crate::manifest::wanted::Metrics;
 
 /// Whether files with a partition tuple may match. It is called once for each distinct tuple of a manifest.
 pub type PartitionFilter<'a> = dyn Fn(&[Option<Value>]) -> Result<bool> + Sync + 'a;

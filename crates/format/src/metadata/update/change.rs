@@ -1,7 +1,7 @@
 //! Changes of the schema in the terms of a user, as updates ("Schema Evolution").
 
-use super::{MetadataUpdate, StringMap, TableMetadata};
 use crate::evolution::UpdateSchema;
+use crate::metadata::{MetadataUpdate, StringMap, TableMetadata};
 use crate::transform::Transform;
 use crate::types::Schema;
 use crate::{Error, Result};

@@ -4,12 +4,12 @@ use crate::avro::{RecordSchema, Schema, Skip};
 use crate::types::StructType;
 use crate::{Error, Result};
 
-use super::fields::{DATA_FILE, EntryField, PARTITION, Record};
-use super::partition::PartitionSteps;
-use super::presence::{PLACE, Presence, reduce, unexpected};
 use super::read_field::{Encoding, ReadField};
-use super::wanted::{FieldIds, Metrics};
-use super::{FileContent, Status};
+use crate::manifest::fields::{DATA_FILE, EntryField, PARTITION, Record};
+use crate::manifest::partition::PartitionSteps;
+use crate::manifest::presence::{PLACE, Presence, reduce, unexpected};
+use crate::manifest::wanted::{FieldIds, Metrics};
+use crate::manifest::{FileContent, Status};
 
 /// One step of the walk over an entry.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ entry_fields!(all, declared);
 
 /// The walk over an entry, and the names of its steps for errors.
 #[derive(Debug)]
-pub(super) struct Steps {
+pub(in crate::manifest) struct Steps {
     pub(super) steps: Vec<Step>,
     pub(super) names: Vec<String>,
     /// The fewest bytes that an entry takes; at least one.
@@ -56,7 +56,11 @@ pub(super) struct Steps {
 impl Steps {
     /// Compiles the writer's schema. `partition` is the type that partition values are read as; without it, what the
     /// writer's schema says.
-    pub(super) fn compile(schema: &Schema, partition: Option<&StructType>, metrics: &Metrics) -> Result<Self> {
+    pub(in crate::manifest) fn compile(
+        schema: &Schema,
+        partition: Option<&StructType>,
+        metrics: &Metrics,
+    ) -> Result<Self> {
         let Schema::Record(record) = schema else {
             return Err(Error::corrupt(PLACE, format!("expected a record for an entry, found {}", schema.word())));
         };
@@ -118,7 +122,7 @@ impl Steps {
     }
 
     /// Whether it matters how `fixed` partition values stand in the bytes.
-    pub(super) fn has_fixed(&self) -> bool {
+    pub(in crate::manifest) fn has_fixed(&self) -> bool {
         self.partition().is_some_and(|partition| partition.has_fixed)
     }
 

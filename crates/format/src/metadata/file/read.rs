@@ -8,11 +8,11 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value as Json;
 
-use super::{
+use crate::json::{self, ListSink, Object};
+use crate::metadata::{
     Document, EncryptedKey, FormatVersion, MAIN_BRANCH, MetadataLogEntry, PartitionStatisticsFile, Snapshot,
     SnapshotLogEntry, SnapshotRef, StatisticsFile, TableMetadata,
 };
-use crate::json::{self, ListSink, Object};
 use crate::spec::{FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder, UNSORTED_ORDER_ID};
 use crate::types::Schema;
 use crate::{Error, Limits, Result};
@@ -50,7 +50,7 @@ impl TableMetadata {
     /// Reads a metadata file: JSON, gzipped or not.
     pub fn from_json(file: &[u8], limits: &Limits) -> Result<Self> {
         let mut budget = limits.budget(file.len());
-        let text = super::decompress(file, limits, &mut budget)?;
+        let text = crate::metadata::decompress(file, limits, &mut budget)?;
         let mut lists = LongLists::new(limits);
         let document = json::parse_object(&text, &mut lists, &mut budget)?;
         drop(text);

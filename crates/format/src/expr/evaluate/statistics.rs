@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::transform::Transform;
 use crate::value::{Value, binary};
 
-use super::bind::BoundTerm;
-use super::datum::Datum;
+use crate::expr::bind::BoundTerm;
+use crate::expr::datum::Datum;
 
 /// The metrics of one file.
 pub trait FileStatistics {

@@ -4,9 +4,10 @@ use arrow_buffer::BooleanBuffer;
 
 use crate::error::Result;
 
-use super::bind::BoundPredicate;
+use super::mask;
 use super::statistics::{FileStatistics, StatisticsColumns, TermStatistics};
-use super::{BoundExpr, mask};
+use crate::expr::BoundExpr;
+use crate::expr::bind::BoundPredicate;
 
 /// How files are judged.
 pub(super) struct Judge {

@@ -1,4 +1,7 @@
-//! Name mappings: field ids for data files that have none ("Column Projection", "Name Mapping Serialization").
+//! Name mappings: field ids for data files that have none ("Column Projection", "Name Mapping Serialization"); in `avro_ids` for
+//! Avro schemas.
+
+mod avro_ids;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 
-use super::{Document, FormatVersion, TableMetadata};
 use crate::json::{Writer, write_strings};
+use crate::metadata::{Document, FormatVersion, TableMetadata};
 
 impl TableMetadata {
     /// The JSON text.

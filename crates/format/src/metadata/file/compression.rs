@@ -9,8 +9,8 @@ use std::io::{Read as _, Write as _};
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
-use super::MetadataCodec;
 use crate::limits::{Budget, MEMORY_VARIABLE};
+use crate::metadata::MetadataCodec;
 use crate::{Error, Limits, Result};
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];

@@ -8,13 +8,13 @@ use crate::error::Result;
 use crate::types::{PrimitiveType, Type};
 use crate::value::Value;
 
-use super::BoundExpr;
-use super::bind::BoundPredicate;
-use super::datum::Datum;
 use super::files::Judge;
 use super::metrics::all_start_with;
-use super::predicate::{Comparison, Test};
 use super::statistics::{FileStatistics, StatisticsColumns, TermStatistics};
+use crate::expr::BoundExpr;
+use crate::expr::bind::BoundPredicate;
+use crate::expr::datum::Datum;
+use crate::expr::predicate::{Comparison, Test};
 
 /// Decides whether all rows of a file certainly match.
 ///

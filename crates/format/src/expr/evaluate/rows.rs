@@ -15,10 +15,11 @@ use crate::types::arrow::FIELD_ID_KEY;
 use crate::value::Value;
 use crate::value::variant::Variant;
 
-use super::bind::{BoundPredicate, BoundReference, BoundTerm, PathStep};
-use super::datum::Datum;
-use super::predicate::{Comparison, Test};
-use super::{BoundExpr, Expression, compare, mask};
+use super::{compare, mask};
+use crate::expr::bind::{BoundPredicate, BoundReference, BoundTerm, PathStep};
+use crate::expr::datum::Datum;
+use crate::expr::predicate::{Comparison, Test};
+use crate::expr::{BoundExpr, Expression};
 
 /// Where the columns of an expression come from.
 pub trait ColumnSource {
@@ -234,7 +235,7 @@ fn term_value<'a>(term: &BoundTerm, row: &'a [Option<Value>]) -> Option<Cow<'a, 
     term.of_value(value)
 }
 
-fn test_value(test: &Test<Value, Arc<super::ValueSet>>, value: Option<&Value>, negated: bool) -> bool {
+fn test_value(test: &Test<Value, Arc<crate::expr::ValueSet>>, value: Option<&Value>, negated: bool) -> bool {
     let datum = value.and_then(Datum::of);
     let matched = match test {
         Test::IsNull => value.is_none(),

@@ -8,10 +8,10 @@ use crate::error::Result;
 use crate::spec::PartitionSpec;
 use crate::value::Value;
 
-use super::bind::BoundPredicate;
 use super::project::{Mode, project_leaf};
-use super::rows::ColumnSource;
-use super::{BoundExpr, Expression, Leaf};
+use crate::expr::bind::BoundPredicate;
+use crate::expr::evaluate::rows::ColumnSource;
+use crate::expr::{BoundExpr, Expression, Leaf};
 
 /// The residuals of one expression under one spec.
 #[derive(Debug, Clone)]

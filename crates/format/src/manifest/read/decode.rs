@@ -14,21 +14,21 @@ use crate::limits::MEMORY_VARIABLE;
 use crate::value::Value;
 use crate::{Error, Limits, Result};
 
-use super::builders::NumberBuilder;
-use super::entry_columns::{Entries, ManifestHeader, Tally};
-use super::fields::EntryField;
-use super::list::ManifestFile;
-use super::metrics::MetricBuilder;
 use super::options::{PartitionFilter, ReadOptions};
-use super::partition::{self, FixedForm, PartitionBuilder, PartitionSteps};
 use super::read_field::{Encoding, Extent, MetricField, ReadField};
 use super::steps::{Step, Steps};
-use super::wanted::{FieldIds, Metrics};
-use super::{FileContent, ManifestContent, Status};
+use crate::manifest::builders::NumberBuilder;
+use crate::manifest::entry_columns::{Entries, ManifestHeader, Tally};
+use crate::manifest::fields::EntryField;
+use crate::manifest::list::ManifestFile;
+use crate::manifest::metrics::MetricBuilder;
+use crate::manifest::partition::{FixedForm, PartitionBuilder, PartitionSteps};
+use crate::manifest::wanted::{FieldIds, Metrics};
+use crate::manifest::{FileContent, ManifestContent, Status, partition};
 
 /// What the entries of a manifest inherit from the manifest list ("Manifest Inheritance", "First Row ID Inheritance").
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Inherited {
+pub(in crate::manifest) struct Inherited {
     content: ManifestContent,
     snapshot_id: i64,
     sequence_number: i64,
@@ -47,7 +47,7 @@ enum NextRowId {
 }
 
 impl Inherited {
-    pub(super) fn of(manifest: &ManifestFile) -> Self {
+    pub(in crate::manifest) fn of(manifest: &ManifestFile) -> Self {
         let next = manifest.first_row_id.filter(|_| manifest.content == ManifestContent::Data);
         Self {
             content: manifest.content,
@@ -132,8 +132,8 @@ macro_rules! built {
 
         /// Builds the columns of [`Entries`].
         #[derive(Default)]
-        pub(super) struct EntriesBuilder {
-            pub(super) tally: Tally,
+        pub(in crate::manifest) struct EntriesBuilder {
+            pub(in crate::manifest) tally: Tally,
             /// Of which entries the metrics were read; `None`: of all.
             metrics_read: Option<BooleanBufferBuilder>,
             position: NumberBuilder<Int64Type>,
@@ -180,7 +180,7 @@ macro_rules! built {
                 rows.saturating_add(tuples)$(.saturating_add(<$value as ReadField>::nested_bytes(&self.$name)))*
             }
 
-            pub(super) fn finish(self, header: Arc<ManifestHeader>, steps: &Steps) -> Result<Entries> {
+            pub(in crate::manifest) fn finish(self, header: Arc<ManifestHeader>, steps: &Steps) -> Result<Entries> {
                 let fields = steps.partition().map(|partition| partition.fields.as_slice()).unwrap_or_default();
                 let tuples = partition::finish(self.tuples.columns, fields, self.tuples.count)?;
                 let tuple_of = UInt32Array::from(self.tuple_of);
@@ -285,7 +285,7 @@ impl Tuples {
 }
 
 /// Decodes the blocks of one manifest.
-pub(super) struct Decoder<'a> {
+pub(in crate::manifest) struct Decoder<'a> {
     steps: &'a Steps,
     live_only: bool,
     keep_excluded: bool,
@@ -303,7 +303,7 @@ pub(super) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    pub(super) fn new(
+    pub(in crate::manifest) fn new(
         steps: &'a Steps,
         options: &ReadOptions<'a>,
         inherited: Option<Inherited>,
@@ -330,7 +330,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    pub(super) fn run(mut self, container: &Container<'_>, limits: &Limits) -> Result<EntriesBuilder> {
+    pub(in crate::manifest) fn run(mut self, container: &Container<'_>, limits: &Limits) -> Result<EntriesBuilder> {
         let mut decompressor = Decompressor::new(container.codec, limits);
         self.max_items = limits.fields as u64;
         for (number, block) in container.blocks().enumerate() {

@@ -1,7 +1,7 @@
 //! The definition of a table, and the updates that create a table from it, replace a table with it, or change one part.
 
-use super::properties::{FORMAT_VERSION, PARQUET_COMPRESSION, PARQUET_COMPRESSION_OF_NEW_TABLES, RESERVED};
-use super::{FormatVersion, LAST_ADDED, MAIN_BRANCH, MetadataUpdate, StringMap, TableMetadata};
+use crate::metadata::properties::{FORMAT_VERSION, PARQUET_COMPRESSION, PARQUET_COMPRESSION_OF_NEW_TABLES, RESERVED};
+use crate::metadata::{FormatVersion, LAST_ADDED, MAIN_BRANCH, MetadataUpdate, StringMap, TableMetadata};
 use crate::spec::{FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec, SortField, SortOrder};
 use crate::types::Schema;
 use crate::{Error, Result};
