@@ -6,6 +6,7 @@ import click
 
 from icefield import __version__
 from icefield.cli import changes, creation, files, maintenance
+from icefield.cli.calling import call_procedure
 from icefield.cli.catalog import catalog
 from icefield.cli.completion import completion
 from icefield.cli.metadata import metadata
@@ -37,5 +38,6 @@ def icefield(context: click.Context, /, **_: object) -> None:
 
 for _group in (branch, catalog, completion, metadata, namespace, orc, table, tag):
     icefield.add_command(_group)
+icefield.add_command(call_procedure)
 for _command in (*changes.COMMANDS, *creation.COMMANDS, *files.COMMANDS, *maintenance.COMMANDS):
     table.add_command(_command)

@@ -1,0 +1,129 @@
+"""The procedures of Java's connector: the same names, parameters and result columns.
+
+SQL calls them (``CALL local.system.rollback_to_snapshot('db.t', 42)`` in `icefield.spark.session`), so does the command
+line (``icefield call rollback_to_snapshot table=db.t snapshot_id=42``), and `call` in Python. The methods of tables do
+the same and more.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from icefield.errors import InvalidArgumentError
+from icefield.procedures import files, snapshots
+from icefield.procedures.declared import Arguments, Column, Parameter, Procedure, unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from icefield.catalog import Catalog
+
+__all__ = ["PROCEDURES", "Column", "Parameter", "Procedure", "call", "find"]
+
+
+def _changelog_view(_: Catalog, __: Arguments) -> list[tuple[object, ...]]:
+    raise unsupported(
+        "create_changelog_view",
+        "it creates a view of Spark, so call it by icefield.spark.session(...).sql; "
+        "table.incremental_changelog_scan() returns the same rows",
+    )
+
+
+#: All procedures by their names.
+PROCEDURES: Final[Mapping[str, Procedure]] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            *snapshots.PROCEDURES,
+            *files.PROCEDURES,
+            Procedure(
+                "create_changelog_view",
+                (
+                    Parameter("table", "table", required=True),
+                    Parameter("changelog_view", "string"),
+                    Parameter("options", "map<string,string>"),
+                    Parameter("compute_updates", "boolean"),
+                    Parameter("identifier_columns", "array<string>"),
+                    Parameter("net_changes", "boolean"),
+                ),
+                (Column("changelog_view", "string"),),
+                _changelog_view,
+            ),
+        )
+    }
+)
+#: Procedures of Java's connector that are missing, and what to do.
+_MISSING = {
+    "snapshot": "use catalog.migrate(name, folder, location=...)",
+    "migrate": "use catalog.migrate(name, folder)",
+    "rewrite_data_files": "read the rows and overwrite them: table.overwrite(rows, filter)",
+    "rewrite_position_delete_files": "table.overwrite(rows, filter) writes files without deletes",
+    "remove_orphan_files": "icefield does not look for files that no snapshot names",
+    "rewrite_table_path": "open a copied table by Table.from_metadata(..., relocate={old: new})",
+    "compute_table_stats": "icefield writes no statistics files",
+    "compute_partition_stats": "icefield writes no statistics files",
+}
+
+
+def find(name: str) -> Procedure:
+    """Return a procedure by its name.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If Java's connector has it and icefield has not; the message says what to do.
+    InvalidArgumentError
+        If there is no such procedure.
+
+    """
+    lowered = name.lower()
+    if lowered in PROCEDURES:
+        return PROCEDURES[lowered]
+    if lowered in _MISSING:
+        raise unsupported(lowered, _MISSING[lowered])
+    near = get_close_matches(lowered, PROCEDURES, 1)
+    meant = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(PROCEDURES))}"
+    raise InvalidArgumentError(f"unknown procedure {name!r}; {meant}")
+
+
+def call(catalog: Catalog, procedure: str, /, *positional: object, **named: object) -> pa.Table:
+    """Call a procedure.
+
+    Parameters
+    ----------
+    catalog
+        The catalog of the table.
+    procedure
+        Its name.
+    *positional, **named
+        Its arguments. A table is ``"namespace.name"`` or a tuple, a time an aware datetime or ISO text with an offset.
+
+    Returns
+    -------
+    pyarrow.Table
+        The rows that Java's procedure returns.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a parameter is unknown, missing, or of another type; the message lists the parameters.
+
+    Examples
+    --------
+    >>> from icefield.procedures import call
+    >>> call(catalog, "ancestors_of", table="nyc.flights").num_rows  # doctest: +SKIP
+    3
+
+    """
+    import pyarrow as pa
+
+    found = find(procedure)
+    rows = found.run(catalog, found.arguments(positional, named))
+    types = {"long": pa.int64(), "int": pa.int32(), "string": pa.string(), "timestamp": pa.timestamp("us", "UTC")}
+    schema = pa.schema([pa.field(one.name, types[one.type], one.nullable) for one in found.columns])
+    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
+    return pa.Table.from_arrays(columns, schema=schema) if rows else schema.empty_table()

@@ -1,0 +1,180 @@
+"""Procedures about the files of tables: expiry, manifests, files of others, registration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
+from icefield.procedures.declared import Arguments, Column, Parameter, Procedure, table_parts
+from icefield.procedures.snapshots import named_table, own_name
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import pyarrow as pa
+
+    from icefield.catalog import Catalog
+    from icefield.table import Table
+
+__all__ = ["PROCEDURES"]
+
+_TABLE = Parameter("table", "table", required=True)
+_POSITION_DELETES = 1
+_FORMATS = frozenset({"parquet", "orc", "avro"})
+
+
+def _expire_snapshots(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
+    table = named_table(catalog, arguments)
+    _positive("expire_snapshots", arguments, "max_concurrent_deletes")
+    kinds = _kinds_of_deletes(table)
+    done = table.expire_snapshots(
+        older_than=cast("datetime | None", arguments.get("older_than")),
+        retain_last=cast("int | None", arguments.get("retain_last")),
+        snapshot_ids=cast("list[int]", arguments.get("snapshot_ids", [])),
+        clean_expired_metadata=bool(arguments.get("clean_expired_metadata", False)),
+    )
+    deletes = [kinds.get(path, _POSITION_DELETES) for path in done.delete_files]
+    positions = deletes.count(_POSITION_DELETES)
+    other = (done.data_files, done.manifests, done.manifest_lists, done.statistics_files)
+    data_files, manifests, lists, statistics = map(len, other)
+    return [(data_files, positions, len(deletes) - positions, manifests, lists, statistics)]
+
+
+def _kinds_of_deletes(table: Table) -> dict[str, int]:
+    """Return the content of delete files by their paths: positions or equality, which an expiry does not say."""
+    has_deletes = any(
+        one.summary is None or int(one.summary.get("total-delete-files", "1") or 1) for one in table.snapshots()
+    )
+    if not has_deletes:
+        return {}
+    files = table.inspect.all_delete_files()
+    return dict(zip(files["file_path"].to_pylist(), files["content"].to_pylist(), strict=True))
+
+
+def _positive(procedure: str, arguments: Arguments, name: str) -> None:
+    value = cast("int | None", arguments.get(name))
+    if value is not None and value <= 0:
+        raise InvalidArgumentError(f"{procedure}: parameter {name!r} must be positive, got {value}")
+
+
+def _rewrite_manifests(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
+    table = named_table(catalog, arguments)
+    spec_id = cast("int", arguments.get("spec_id", table.metadata.default_spec_id))
+    if spec_id not in table.specs():
+        raise InvalidArgumentError(f"rewrite_manifests: the table has no partition spec {spec_id}")
+    before = _manifests(table)
+    if sum(found == (spec_id, 0) for found in before.values()) <= 1:
+        return [(0, 0)]
+
+    def of_spec(manifests: pa.Table) -> object:
+        import pyarrow.compute as pc
+
+        return pc.equal(manifests["partition_spec_id"], spec_id)
+
+    table.rewrite_manifests().cluster_by("partition").rewrite_if(of_spec).commit()
+    after = _manifests(table)
+    return [(len(before.keys() - after.keys()), len(after.keys() - before.keys()))]
+
+
+def _manifests(table: Table) -> dict[str, tuple[int, int]]:
+    found = table.inspect.manifests()
+    specs = zip(found["partition_spec_id"].to_pylist(), found["content"].to_pylist(), strict=True)
+    return dict(zip(found["path"].to_pylist(), specs, strict=True))
+
+
+def _register_table(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
+    table = catalog.register_table(own_name(catalog, arguments), cast("str", arguments["metadata_file"]))
+    snapshot = table.current_snapshot()
+    if snapshot is None or snapshot.summary is None:
+        return [(None if snapshot is None else snapshot.snapshot_id, None, None)]
+    totals = (snapshot.summary.get(name) for name in ("total-records", "total-data-files"))
+    return [(snapshot.snapshot_id, *(None if total is None else int(total) for total in totals))]
+
+
+def _add_files(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
+    if arguments.get("partition_filter"):
+        raise UnsupportedFeatureError(
+            "add_files: partition_filter is not supported: name the folder of the partition as source_table"
+        )
+    _positive("add_files", arguments, "parallelism")
+    table = named_table(catalog, arguments)
+    source = table_parts(arguments["source_table"])
+    if len(source) != 2 or source[0].lower() not in _FORMATS:  # noqa: PLR2004 - a format and a folder
+        raise UnsupportedFeatureError(
+            f"add_files: source_table {'.'.join(source)!r} is not supported: pass a folder, as in 'parquet.`/data/t`'"
+        )
+    kind, folder = source[0].lower(), source[1]
+    paths = [path for path, size in table.storage.list(folder) if size and _is_data(path, folder)]
+    if not paths:
+        raise InvalidArgumentError(f"add_files: there are no data files in {folder}")
+    if others := [path for path in paths if not path.lower().endswith(f".{kind}") and "." in path.rpartition("/")[2]]:
+        raise InvalidArgumentError(f"add_files: {others[0]} is not named like a file of {kind}")
+    before = {one.snapshot_id for one in table.snapshots()}
+    table.add_files(paths, check_duplicate_files=bool(arguments.get("check_duplicate_files", True)))
+    snapshot = table.current_snapshot()
+    if snapshot is None or snapshot.snapshot_id in before or snapshot.summary is None:
+        return [(0, None)]
+    partitions = snapshot.summary.get("changed-partition-count")
+    return [(int(snapshot.summary.get("added-data-files", "0") or 0), None if partitions is None else int(partitions))]
+
+
+def _is_data(path: str, folder: str) -> bool:
+    """Return whether no part of a path below a folder begins as hidden files do."""
+    below = path[path.rfind(folder.rstrip("/")) + len(folder.rstrip("/")) :] if folder in path else path
+    return not any(part.startswith(("_", ".")) and "=" not in part for part in below.split("/"))
+
+
+_COUNTS = (
+    "deleted_data_files_count",
+    "deleted_position_delete_files_count",
+    "deleted_equality_delete_files_count",
+    "deleted_manifest_files_count",
+    "deleted_manifest_lists_count",
+    "deleted_statistics_files_count",
+)
+
+PROCEDURES = (
+    Procedure(
+        "expire_snapshots",
+        (
+            _TABLE,
+            Parameter("older_than", "timestamp"),
+            Parameter("retain_last", "int"),
+            Parameter("max_concurrent_deletes", "int"),
+            Parameter("stream_results", "boolean"),
+            Parameter("snapshot_ids", "array<long>"),
+            Parameter("clean_expired_metadata", "boolean"),
+        ),
+        tuple(Column(name, "long", nullable=True) for name in _COUNTS),
+        _expire_snapshots,
+        destructive=True,
+    ),
+    Procedure(
+        "rewrite_manifests",
+        (_TABLE, Parameter("use_caching", "boolean"), Parameter("spec_id", "int")),
+        (Column("rewritten_manifests_count", "int"), Column("added_manifests_count", "int")),
+        _rewrite_manifests,
+    ),
+    Procedure(
+        "register_table",
+        (_TABLE, Parameter("metadata_file", "string", required=True)),
+        (
+            Column("current_snapshot_id", "long", nullable=True),
+            Column("total_records_count", "long", nullable=True),
+            Column("total_data_files_count", "long", nullable=True),
+        ),
+        _register_table,
+    ),
+    Procedure(
+        "add_files",
+        (
+            _TABLE,
+            Parameter("source_table", "string", required=True),
+            Parameter("partition_filter", "map<string,string>"),
+            Parameter("check_duplicate_files", "boolean"),
+            Parameter("parallelism", "int"),
+        ),
+        (Column("added_files_count", "long"), Column("changed_partition_count", "long", nullable=True)),
+        _add_files,
+    ),
+)
