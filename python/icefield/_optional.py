@@ -17,6 +17,7 @@ _EXTRAS = {
     "polars": "polars",
     "psycopg": "postgres",
     "pyspark": "spark",
+    "sqlglot": "spark",
 }
 
 

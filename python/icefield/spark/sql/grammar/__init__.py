@@ -1,0 +1,1 @@
+"""The grammar of statements: over the tokens that sqlglot finds, without Spark."""

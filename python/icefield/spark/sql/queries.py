@@ -1,0 +1,235 @@
+"""Names of tables in queries: where they stand, which of them are names of WITH, and what moment is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import sqlglot
+from sqlglot import expressions as exp
+from sqlglot.errors import ParseError
+
+from icefield.errors import InvalidArgumentError
+from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement, Token
+
+__all__ = ["Edit", "Moment", "TableUse", "edited", "tables_in"]
+
+_CLAUSES = ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """FOR VERSION or TIMESTAMP AS OF: what is read, and where the clause ends."""
+
+    is_time: bool
+    value: Piece
+    end: int
+
+
+@dataclass(frozen=True)
+class TableUse:
+    """The name of a table in a query."""
+
+    name: Name
+    moment: Moment | None
+    #: Whether the query gives it an alias.
+    aliased: bool
+    #: References to its columns with parts of the name before that of the table: where the latter begins.
+    qualified: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def end(self) -> int:
+        """Where the name and its clause end."""
+        return self.name.end if self.moment is None else self.moment.end
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A replacement for a part of a text."""
+
+    start: int
+    end: int
+    text: str
+
+
+def edited(text: str, edits: Sequence[Edit], piece: Piece | None = None) -> str:
+    """Return a text, or a piece of it, with its edits."""
+    at, stop = (0, len(text)) if piece is None else (piece.start, piece.end)
+    parts = []
+    for edit in sorted(set(edits), key=lambda edit: (edit.start, edit.end)):
+        if at <= edit.start and edit.end <= stop:
+            parts += [text[at : edit.start], edit.text]
+            at = edit.end
+    return "".join([*parts, text[at:stop]])
+
+
+def tables_in(statement: Statement, piece: Piece) -> list[TableUse]:
+    """Return the tables that a query or an expression names, without those of its WITH.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If sqlglot cannot parse it; with line and column.
+
+    """
+    moments = dict(_moments(statement, piece))
+    tree = _parsed(statement, piece, moments)
+    if tree is None:
+        return []
+    starts = {token.start: token for token in statement.tokens if piece.start <= token.start < piece.end}
+    # TABLE t takes no alias.
+    bare = {after.start for before, after in pairwise(statement.tokens) if before.text.upper() == "TABLE"}
+    found: dict[int, TableUse] = {}
+    for table in tree.find_all(exp.Table):
+        name = _name(table, starts)
+        if name is None or (len(name.parts) == 1 and _is_cte(table, name.parts[0])):
+            continue
+        qualified = tuple(_qualified(table, name, starts)) if len(name.parts) > 1 else ()
+        found[name.start] = TableUse(name, moments.get(name.end), bool(table.alias) or name.start in bare, qualified)
+    return list(found.values())
+
+
+def _parsed(statement: Statement, piece: Piece, moments: dict[int, Moment]) -> exp.Expr | None:
+    """Parse a piece, with blanks for clauses that sqlglot does not know, so that places stay the same."""
+    text = statement.text
+    written = [" "] * piece.start + list(text[piece.start : piece.end])
+    for at in range(min(piece.start, len(text))):
+        if text[at] == "\n":
+            written[at] = "\n"
+    for start, moment in moments.items():
+        written[start : moment.end] = " " * (moment.end - start)
+    inside = [token for token in statement.tokens if piece.start <= token.start < piece.end]
+    for token, after in pairwise(inside):
+        # TABLE t is a query, as FROM t is to sqlglot; both words have five letters with the blank behind FROM.
+        if token.kind == "word" and token.text.upper() == "TABLE" and after.kind in ("word", "quoted"):
+            written[token.start : token.end] = "FROM "
+    try:
+        return sqlglot.parse_one("".join(written), read="spark")
+    except RecursionError as error:
+        raise statement.error(piece.start, "the query is nested too deeply") from error
+    except ParseError as error:
+        first = error.errors[0] if error.errors else {}
+        line, column = first.get("line"), first.get("col")
+        what = (
+            str(first.get("description") or "")
+            .rstrip(".")
+            .replace("Invalid expression / Unexpected token", "unexpected")
+        )
+        what = "the query is not complete or not valid" if not what or "<" in what else what
+        near = first.get("highlight")
+        begin = (column or 1) - len(near or "") + 1
+        place = statement.place(piece.start) if line is None else f"line {line}, column {max(begin, 1)}"
+        raise InvalidArgumentError(f"{place}: {what}{f', got {near!r}' if near else ''}") from error
+
+
+def _name(table: exp.Table, starts: dict[int, Token]) -> Name | None:
+    """Return the name of a table as it is written; None for functions and what sqlglot itself adds."""
+    parts = table.parts
+    if table.find_ancestor(exp.Hint) or not parts or not all(isinstance(part, exp.Identifier) for part in parts):
+        return None
+    tokens = _tokens(parts, starts)
+    if [token.text for token in tokens] != [part.name for part in parts]:
+        return None
+    return Name(tuple(part.name for part in parts), tokens[0].start, tokens[-1].end)
+
+
+def _tokens(parts: Sequence[exp.Expr], starts: dict[int, Token]) -> list[Token]:
+    """Return the tokens of the parts of a name; fewer where sqlglot does not say where they stand."""
+    places = (part.meta.get("start") for part in parts)
+    return [starts[place] for place in places if place in starts]
+
+
+def _is_cte(table: exp.Expr, name: str) -> bool:
+    """Return whether a name is one of a WITH around it; of those in the same WITH only the earlier ones count."""
+    node: exp.Expr | None = table
+    within: exp.Expr | None = None
+    while node is not None:
+        if isinstance(node, exp.CTE):
+            within = node
+        clause = node.args.get("with_") or node.args.get("with")
+        if isinstance(clause, exp.With):
+            for one in clause.expressions:
+                if one is within and not clause.recursive:
+                    break
+                if one.alias.lower() == name.lower():
+                    return True
+                if one is within:
+                    break
+        node = node.parent
+    return False
+
+
+def _qualified(table: exp.Table, name: Name, starts: dict[int, Token]) -> Iterator[tuple[int, int]]:
+    """Find the columns whose names have the name of the table in front: the parts that Spark would not find."""
+    scope = table.find_ancestor(exp.Select)
+    if scope is None:
+        return
+    for column in scope.find_all(exp.Column, exp.Dot):
+        if isinstance(column.parent, exp.Dot):
+            continue
+        named: list[exp.Expr] = column.parts if isinstance(column, exp.Column | exp.Dot) else []
+        parts = [part for part in named if isinstance(part, exp.Identifier)]
+        texts = tuple(part.name.lower() for part in parts)
+        for width in range(len(name.parts), 1, -1):
+            prefix = tuple(part.lower() for part in name.parts[-width:])
+            if len(texts) > width and texts[:width] == prefix:
+                tokens = _tokens(parts, starts)
+                if len(tokens) == len(parts):
+                    yield tokens[0].start, tokens[width - 1].start
+                break
+
+
+def _moments(statement: Statement, piece: Piece) -> Iterator[tuple[int, Moment]]:
+    """Find FOR VERSION AS OF and its likes behind a name; they are found by where that name ends."""
+    cursor = Cursor(statement)
+    before: Token | None = None
+    while not cursor.at_end():
+        token = cursor.token
+        if before is not None and before.kind in ("word", "quoted") and piece.start <= token.start < piece.end:
+            end = before.end
+            skip = 1 if cursor.ahead("FOR") else 0
+            word = next((one for one in _CLAUSES if cursor.ahead(one, "AS", "OF", skip=skip)), None)
+            if word is not None:
+                if skip:
+                    cursor.next()
+                cursor.expect(word, "AS", "OF")
+                start = cursor.place
+                _operand(cursor)
+                while cursor.one_of("+", "-", "*", "/", "||"):
+                    _operand(cursor)
+                value = Piece(start, cursor.last_end)
+                yield end, Moment(word in ("TIMESTAMP", "SYSTEM_TIME"), value, value.end)
+                before = None
+                continue
+        before = cursor.next()
+
+
+def _operand(cursor: Cursor) -> None:
+    """Skip one operand of the expression of a moment."""
+    while cursor.one_of("-", "+"):
+        pass
+    if cursor.ahead("("):
+        cursor.group("a value")
+    elif cursor.take("INTERVAL"):
+        while cursor.token.kind in ("string", "number"):
+            cursor.next()
+            cursor.part("a unit")
+    elif cursor.take(":"):
+        cursor.part("the name of a parameter")
+    elif cursor.token.kind in ("string", "number"):
+        cursor.next()
+    elif not cursor.take("?"):
+        _named_operand(cursor)
+
+
+def _named_operand(cursor: Cursor) -> None:
+    """Skip a function with its arguments, a typed literal, or a name."""
+    name = cursor.name("a value")
+    if cursor.token.kind == "string" and str(name).upper() in ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE"):
+        cursor.next()
+    elif cursor.ahead("("):
+        cursor.next()
+        if not cursor.take(")"):
+            cursor.piece("a value", ")")
+            cursor.expect(")")

@@ -1,0 +1,361 @@
+"""Statements without Spark: text to statement, to an error with line and column, to the tables of a query."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("sqlglot")
+
+from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
+from icefield.spark.sql.grammar import statements as s
+from icefield.spark.sql.grammar.parser import Parsed, parse
+from icefield.spark.sql.grammar.text import Name, Piece, Statement
+from icefield.spark.sql.literals import literal, quoted_name, quoted_text
+from icefield.spark.sql.queries import Edit, edited, tables_in
+
+
+def plain(text: str, value: object) -> object:
+    """Return a statement without places: names as their parts, pieces as their text."""
+    if isinstance(value, Name):
+        return value.parts
+    if isinstance(value, Piece):
+        return text[value.start : value.end]
+    if isinstance(value, tuple):
+        return tuple(plain(text, one) for one in value)
+    if hasattr(value, "__dataclass_fields__"):
+        fields = {name: plain(text, getattr(value, name)) for name in value.__dataclass_fields__ if name != "start"}
+        return type(value).__name__, *fields.values()
+    return dict(value) if hasattr(value, "keys") else value
+
+
+def parsed(text: str) -> Parsed:
+    return parse(Statement(text))
+
+
+def column(name: str, kind: str, *rest: object) -> tuple[object, ...]:
+    defaults = (False, None, None, ())
+    return ("ColumnDefinition", tuple(name.split(".")), kind, *rest, *defaults[len(rest) :])
+
+
+def term(name: str, transform: str = "identity", own: str | None = None) -> tuple[object, ...]:
+    return ("PartitionTerm", tuple(name.split(".")), transform, own)
+
+
+ALTERED = [
+    ("ADD COLUMN a int", ("AddColumns", (column("a", "int"),))),
+    ("add columns (a int, b.c struct<d: array<map<string, int>>> NOT NULL)", (
+        "AddColumns", (column("a", "int"), column("b.c", "struct<d: array<map<string, int>>>", True)))),
+    ("ADD COLUMN a decimal(10, 2) COMMENT 'it''s, (x)' AFTER b", (
+        "AddColumns", (column("a", "decimal(10, 2)", False, "it's, (x)", None, ("after", "b")),))),
+    ("ADD COLUMN a struct<> FIRST", ("AddColumns", (column("a", "struct<>", False, None, None, ("first",)),))),
+    ("ADD COLUMN a int DEFAULT 1 + f(2, 3) COMMENT 'c'", (
+        "AddColumns", (column("a", "int", False, "c", "1 + f(2, 3)"),))),
+    ("DROP COLUMN a.b", ("DropColumns", (("a", "b"),), False)),
+    ("DROP COLUMNS IF EXISTS (a, `b.c`)", ("DropColumns", (("a",), ("b.c",)), True)),
+    ("RENAME COLUMN a.b TO c", ("RenameColumn", ("a", "b"), "c")),
+    ("ALTER COLUMN a TYPE bigint", ("AlterColumn", ("a",), "bigint", None, None, (), None, False)),
+    ("ALTER COLUMN a COMMENT 'x'", ("AlterColumn", ("a",), None, "x", None, (), None, False)),
+    ("ALTER COLUMN a SET NOT NULL", ("AlterColumn", ("a",), None, None, True, (), None, False)),
+    ("ALTER COLUMN a DROP NOT NULL", ("AlterColumn", ("a",), None, None, False, (), None, False)),
+    ("ALTER COLUMN a SET DEFAULT 'x'", ("AlterColumn", ("a",), None, None, None, (), "'x'", False)),
+    ("ALTER COLUMN a DROP DEFAULT", ("AlterColumn", ("a",), None, None, None, (), None, True)),
+    ("ALTER COLUMN a FIRST", ("AlterColumn", ("a",), None, None, None, ("first",), None, False)),
+    ("ALTER COLUMN a.b AFTER `c d`", ("AlterColumn", ("a", "b"), None, None, None, ("after", "c d"), None, False)),
+    ("ADD PARTITION FIELD a", ("AddPartitionField", term("a"))),
+    ("ADD PARTITION FIELD bucket(16, a.b) AS x", ("AddPartitionField", term("a.b", "bucket[16]", "x"))),
+    ("ADD PARTITION FIELD truncate(a, 4)", ("AddPartitionField", term("a", "truncate[4]"))),
+    ("ADD PARTITION FIELD years(ts)", ("AddPartitionField", term("ts", "year"))),
+    ("ADD PARTITION FIELD month(ts)", ("AddPartitionField", term("ts", "month"))),
+    ("ADD PARTITION FIELD date(ts)", ("AddPartitionField", term("ts", "day"))),
+    ("ADD PARTITION FIELD hours(ts)", ("AddPartitionField", term("ts", "hour"))),
+    ("DROP PARTITION FIELD days(ts)", ("DropPartitionField", term("ts", "day"))),
+    ("REPLACE PARTITION FIELD ts_day WITH hours(ts) AS h", (
+        "ReplacePartitionField", term("ts_day"), term("ts", "hour", "h"))),
+    ("WRITE ORDERED BY a, b DESC", ("WriteOrder", "range", (
+        ("SortTerm", term("a"), "asc", "nulls-first"), ("SortTerm", term("b"), "desc", "nulls-last")))),
+    ("WRITE LOCALLY ORDERED BY (bucket(4, a) ASC NULLS LAST)", ("WriteOrder", "none", (
+        ("SortTerm", term("a", "bucket[4]"), "asc", "nulls-last"),))),
+    ("WRITE DISTRIBUTED BY PARTITION", ("WriteOrder", "hash", None)),
+    ("WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY a", (
+        "WriteOrder", "hash", (("SortTerm", term("a"), "asc", "nulls-first"),))),
+    ("WRITE UNORDERED", ("WriteOrder", "none", None)),
+    ("CREATE BRANCH b", ("SetReference", "branch", "b", True, False, False, None, None, None, None)),
+    ("CREATE BRANCH IF NOT EXISTS `b-1` AS OF VERSION 12 RETAIN 7 DAYS WITH SNAPSHOT RETENTION 2 SNAPSHOTS 3 HOURS", (
+        "SetReference", "branch", "b-1", True, False, True, 12, 604_800_000, 10_800_000, 2)),
+    ("CREATE OR REPLACE BRANCH b WITH SNAPSHOT RETENTION 5 MINUTES", (
+        "SetReference", "branch", "b", True, True, False, None, None, 300_000, None)),
+    ("REPLACE TAG t AS OF VERSION 9 RETAIN 1 DAY", (
+        "SetReference", "tag", "t", False, True, False, 9, 86_400_000, None, None)),
+    ("CREATE TAG IF NOT EXISTS t", ("SetReference", "tag", "t", True, False, True, None, None, None, None)),
+    ("DROP BRANCH IF EXISTS b", ("DropReference", "branch", "b", True)),
+    ("DROP TAG t", ("DropReference", "tag", "t", False)),
+    ("SET IDENTIFIER FIELDS a, b.c", ("IdentifierFields", (("a",), ("b", "c")), False)),
+    ("DROP IDENTIFIER FIELDS a", ("IdentifierFields", (("a",),), True)),
+    ("SET TBLPROPERTIES ('a' = 'b', c.d = -3, e true)", ("SetProperties", {"a": "b", "c.d": "-3", "e": "true"})),
+    ("UNSET TBLPROPERTIES IF EXISTS ('a', b)", ("UnsetProperties", ("a", "b"), True)),
+    ("RENAME TO db.t2", ("RenameTable", ("db", "t2"))),
+]  # fmt: skip
+
+STATEMENTS = [
+    ("USE c.db", ("Use", ("c", "db"), None)),
+    ("use namespace `a.b`", ("Use", ("a.b",), "namespace")),
+    ("SET CATALOG c", ("Use", ("c",), "catalog")),
+    ("CREATE TABLE c.t (a bigint NOT NULL COMMENT 'x', b string) USING iceberg PARTITIONED BY (bucket(4, a), b) "  # noqa: ISC004
+     "COMMENT 'c' LOCATION 's3://x' TBLPROPERTIES ('k' = 'v')", (
+        "CreateTable", ("c", "t"), "create", (column("a", "bigint", True, "x"), column("b", "string")), "iceberg",
+        (term("a", "bucket[4]"), term("b")), "c", "s3://x", {"k": "v"}, None, None)),
+    ("CREATE TABLE IF NOT EXISTS t (a int) PARTITIONED BY (d string COMMENT 'day')", (
+        "CreateTable", ("t",), "create if not exists", (column("a", "int"), column("d", "string", False, "day")), None,
+        (term("d"),), None, None, {}, None, None)),
+    ("CREATE TABLE t AS SELECT 1 AS a", (
+        "CreateTable", ("t",), "create", (), None, (), None, None, {}, "SELECT 1 AS a", None)),
+    ("CREATE OR REPLACE TABLE t USING iceberg SELECT ';' AS a;", (
+        "CreateTable", ("t",), "create or replace", (), "iceberg", (), None, None, {}, "SELECT ';' AS a", None)),
+    ("REPLACE TABLE t (a int)", (
+        "CreateTable", ("t",), "replace", (column("a", "int"),), None, (), None, None, {}, None, None)),
+    ("DROP TABLE IF EXISTS a.b PURGE", ("DropTable", ("a", "b"), True, True)),
+    ("TRUNCATE TABLE a.b", ("Truncate", ("a", "b"))),
+    ("REFRESH TABLE a.b", ("Refresh", ("a", "b"))),
+    ("COMMENT ON TABLE a.b IS 'x'", ("CommentOn", "table", ("a", "b"), "x")),
+    ("COMMENT ON SCHEMA a IS NULL", ("CommentOn", "namespace", ("a",), None)),
+    ("CREATE NAMESPACE IF NOT EXISTS a COMMENT 'c' LOCATION 'l' WITH DBPROPERTIES (k = 1)", (
+        "CreateNamespace", ("a",), True, {"comment": "c", "location": "l", "k": "1"})),
+    ("CREATE DATABASE a", ("CreateNamespace", ("a",), False, {})),
+    ("DROP SCHEMA IF EXISTS a CASCADE", ("DropNamespace", ("a",), True, True)),
+    ("ALTER DATABASE a SET DBPROPERTIES (k = 'v')", ("AlterNamespace", ("a",), {"k": "v"}, ())),
+    ("ALTER NAMESPACE a UNSET PROPERTIES ('k')", ("AlterNamespace", ("a",), {}, ("k",))),
+    ("DESCRIBE a.b", ("Describe", ("a", "b"), False, None)),
+    ("DESC TABLE EXTENDED a.b c", ("Describe", ("a", "b"), True, ("c",))),
+    ("DESCRIBE NAMESPACE EXTENDED a", ("DescribeNamespace", ("a",), True)),
+    ("SHOW TABLES", ("Show", "tables", None, None, None)),
+    ("SHOW TABLES IN a.b LIKE 'x*'", ("Show", "tables", ("a", "b"), "x*", None)),
+    ("SHOW TABLES 'x'", ("Show", "tables", None, "x", None)),
+    ("SHOW DATABASES FROM c", ("Show", "namespaces", ("c",), None, None)),
+    ("SHOW CREATE TABLE a.b", ("Show", "create table", ("a", "b"), None, None)),
+    ("SHOW TBLPROPERTIES a.b ('k.l')", ("Show", "properties", ("a", "b"), None, "k.l")),
+    ("SHOW PARTITIONS a.b", ("Show", "partitions", ("a", "b"), None, None)),
+    ("SHOW COLUMNS IN b FROM a", ("Show", "columns", ("a", "b"), None, None)),
+    ("CALL c.system.p()", ("Call", ("c", "system", "p"), (), ())),
+    ("call c.system.p('db.t', 1, x => map('a', 'b'), y=>array(1, 2))", (
+        "Call", ("c", "system", "p"), ("'db.t'", "1"), ((("x",), "map('a', 'b')"), (("y",), "array(1, 2)")))),
+    ("CREATE OR REPLACE TEMP VIEW v (a, b) AS SELECT 1, 2", (
+        "CreateView", ("v",), ("a", "b"), "SELECT 1, 2", True, True)),
+    ("INSERT INTO t VALUES (1, ')')", ("Insert", ("t",), False, "VALUES (1, ')')", (), False, (), None)),
+    ("INSERT INTO TABLE a.b.branch_x (c, `d e`) SELECT 1, 2", (
+        "Insert", ("a", "b", "branch_x"), False, "SELECT 1, 2", (("c",), ("d e",)), False, (), None)),
+    ("INSERT INTO t BY NAME SELECT 1 AS a", ("Insert", ("t",), False, "SELECT 1 AS a", (), True, (), None)),
+    ("INSERT INTO t (SELECT 1)", ("Insert", ("t",), False, "(SELECT 1)", (), False, (), None)),
+    ("INSERT OVERWRITE t PARTITION (d = '1', h) SELECT 1, 2", (
+        "Insert", ("t",), True, "SELECT 1, 2", (), False, ((("d",), "'1'"), (("h",), None)), None)),
+    ("INSERT INTO t REPLACE WHERE a IN (SELECT 1) SELECT 2", (
+        "Insert", ("t",), True, "SELECT 2", (), False, (), "a IN (SELECT 1)")),
+    ("DELETE FROM t", ("Delete", ("t",), None, None)),
+    ("DELETE FROM a.t AS x WHERE x.a = ';' OR b", ("Delete", ("a", "t"), "x", "x.a = ';' OR b")),
+    ("UPDATE t x SET a = 1, b.c = CASE WHEN a, b THEN 1 END WHERE d", ("Update", ("t",), "x", (
+        ("Assignment", ("a",), "1"), ("Assignment", ("b", "c"), "CASE WHEN a, b THEN 1 END")), "d")),
+    ("UPDATE t SET a = DEFAULT", ("Update", ("t",), None, (("Assignment", ("a",), None),), None)),
+    ("MERGE INTO t USING (SELECT 1 AS a) s ON t.a = s.a AND CASE WHEN t.a THEN 1 ELSE 2 END = 1 "  # noqa: ISC004
+     "WHEN MATCHED AND s.b THEN DELETE WHEN MATCHED THEN UPDATE SET * "
+     "WHEN NOT MATCHED BY TARGET THEN INSERT (a, b) VALUES (s.a, DEFAULT) "
+     "WHEN NOT MATCHED BY SOURCE AND t.a > 1 THEN UPDATE SET a = 2, b = 3", (
+        "Merge", ("t",), None, "(SELECT 1 AS a)", "s", "t.a = s.a AND CASE WHEN t.a THEN 1 ELSE 2 END = 1", (
+            ("MergeClause", "matched", "s.b", "delete", None),
+            ("MergeClause", "matched", None, "update", None),
+            ("MergeClause", "not matched", None, "insert", (
+                ("Assignment", ("a",), "s.a"), ("Assignment", ("b",), None))),
+            ("MergeClause", "not matched by source", "t.a > 1", "update", (
+                ("Assignment", ("a",), "2"), ("Assignment", ("b",), "3")))), False)),
+    ("MERGE WITH SCHEMA EVOLUTION INTO a.b.t AS t USING c.s ON true WHEN NOT MATCHED THEN INSERT *", (
+        "Merge", ("a", "b", "t"), "t", "c.s", None, "true", (
+            ("MergeClause", "not matched", None, "insert", None),), True)),
+    ("SET spark.x = 1", ("Other", "SET", ())),
+    ("EXPLAIN EXTENDED SELECT 1", ("Query", "SELECT 1")),
+    ("  /* c /* d */ */ SELECT 1 -- e", ("Query", "SELECT 1")),
+    *((f"ALTER TABLE a.b {text}", ("Alter", ("a", "b"), result)) for text, result in ALTERED),
+    # Names and texts that look like SQL stay names and texts.
+    ("DROP TABLE `a; DROP TABLE b`.`c``d`", ("DropTable", ("a; DROP TABLE b", "c`d"), False, False)),
+    ("COMMENT ON TABLE t IS 'x''; DROP TABLE t; --'", ("CommentOn", "table", ("t",), "x'; DROP TABLE t; --")),
+    (r"COMMENT ON TABLE t IS 'a\'b\\'", ("CommentOn", "table", ("t",), "a'b\\")),
+    ("COMMENT ON TABLE t IS 'a' \"b\" 'c'", ("CommentOn", "table", ("t",), "abc")),
+    ("COMMENT ON TABLE t IS r'a\\n'", ("CommentOn", "table", ("t",), "a\\n")),
+    ("ALTER TABLE t RENAME COLUMN `select` TO `from`", ("Alter", ("t",), ("RenameColumn", ("select",), "from"))),
+    ("DELETE FROM t WHERE a = '-- x' AND b = '/*'", ("Delete", ("t",), None, "a = '-- x' AND b = '/*'")),
+    ("CALL c.system.p('a, b => c')", ("Call", ("c", "system", "p"), ("'a, b => c'",), ())),
+    ("ALTER TABLE t SET TBLPROPERTIES ('k)' = '(v')", ("Alter", ("t",), ("SetProperties", {"k)": "(v"}))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), STATEMENTS, ids=[text[:60] for text, _ in STATEMENTS])
+def test_statements(text: str, expected: tuple[object, ...]) -> None:
+    assert plain(text, parsed(text)) == expected
+
+
+WRONG = [
+    ("", "line 1, column 1: expected a statement"),
+    ("-- only this", "line 1, column 1: expected a statement"),
+    ("DROP TABLE a; DROP TABLE b", "line 1, column 15: one statement at a time"),
+    ("DROP TABLE a\n  b", "line 2, column 3: expected the end of the statement, got 'b'"),
+    ("DROP TABLE 'a'", "line 1, column 12: expected a table, got \"'a'\""),
+    ("DROP TABLE ``", "line 1, column 12: expected a table"),
+    ("DROP TABLE a.", "line 1, column 14: expected a table, got the end"),
+    ("COMMENT ON TABLE t IS 'x", "line 1, column 23: a string, a quoted name or a comment has no end"),
+    ("SELECT 1 /* 'x'", "line 1, column 10: a string, a quoted name or a comment has no end"),
+    ("SELECT 1 -- 'x\n, `y", "line 2, column 3: a string, a quoted name or a comment has no end"),
+    ("SELECT 1 -- x \\\n; DROP TABLE t", "a comment that ends with a backslash goes on in the next line"),
+    ("DROP TABLE {# x #} t", "line 1, column 11: unexpected '{# x #}'"),
+    ("CREATE TABLE t (a)", "line 1, column 18: expected a type, got ')'"),
+    ("CREATE TABLE t (a int b int)", "line 1, column 23: expected )"),
+    ("CREATE TABLE t (a struct<b: int)", "line 1, column 33: expected >"),
+    ("CREATE TABLE t (a.b int)", "line 1, column 17: expected the name of one column, got a.b"),
+    ("CREATE TABLE t (a int FIRST)", "columns of a new table have the order"),
+    ("CREATE TABLE t (a int) COMMENT 'x' COMMENT 'y'", "line 1, column 36: COMMENT stands twice"),
+    ("CREATE TABLE t (a int) PARTITIONED BY (minutes(a))", "line 1, column 40: unknown transform 'minutes'"),
+    ("CREATE TABLE t (a int) PARTITIONED BY (bucket(a))", "line 1, column 48: expected ,"),
+    ("CREATE TABLE t (a int) TBLPROPERTIES ('a' = 1, 'a' = 2)", "line 1, column 48: property 'a' is set twice"),
+    ("ALTER TABLE t", "line 1, column 14: expected what ALTER TABLE changes"),
+    ("ALTER TABLE t FROBNICATE", "line 1, column 15: expected what ALTER TABLE changes"),
+    ("ALTER TABLE t ALTER COLUMN a RESTART", "line 1, column 30: expected TYPE, COMMENT"),
+    ("ALTER TABLE t ADD PARTITION FIELD bucket(x, a)", "line 1, column 45: expected an integer, got 'a'"),
+    ("ALTER TABLE t CREATE BRANCH b RETAIN 3", "line 1, column 39: expected DAYS, HOURS or MINUTES, got the end"),
+    ("ALTER TABLE t CREATE BRANCH b RETAIN -3 DAYS", "line 1, column 38: expected a number of days"),
+    ("ALTER TABLE t CREATE TAG b WITH SNAPSHOT RETENTION 3 DAYS", "line 1, column 28: expected the end"),
+    ("ALTER TABLE t WRITE", "line 1, column 20: expected ORDERED BY"),
+    ("ALTER TABLE t WRITE UNORDERED ORDERED BY a", "line 1, column 31: expected the end"),
+    ("CALL c.system.p(a => 1, 2)", "line 1, column 25: expected a name and =>"),
+    ("CALL c.system.p(a => 1, A => 2)", "line 1, column 25: parameter A is passed twice"),
+    ("CALL c.system.p(1,)", "line 1, column 19: expected a value, got ')'"),
+    ("CALL c.system.p(f(1)", "line 1, column 21: expected ,"),
+    ("CALL c.system.p 1", "line 1, column 17: expected ("),
+    ("DELETE t", "line 1, column 8: expected FROM, got 't'"),
+    ("DELETE FROM t WHERE", "line 1, column 20: expected a condition, got the end"),
+    ("DELETE FROM t WHERE a) OR (1 = 1", "line 1, column 22: unexpected ')'"),
+    ("DELETE FROM t WHERE f(a]", "line 1, column 24: expected ), got ']'"),
+    ("UPDATE t SET a", "line 1, column 15: expected =, got the end"),
+    ("UPDATE t SET a = 1, a = 2", "line 1, column 21: column a is set twice"),
+    ("MERGE INTO t USING s ON true", "line 1, column 29: expected WHEN MATCHED"),
+    ("MERGE INTO t USING s ON true WHEN MATCHED THEN INSERT *", "line 1, column 48: expected UPDATE SET or DELETE"),
+    ("MERGE INTO t USING s ON true WHEN NOT MATCHED THEN INSERT (a, b) VALUES (1)", "2 columns, but 1 values"),
+    ("INSERT INTO t", "line 1, column 14: expected a query"),
+    ("INSERT INTO t (a, SELECT 1", "line 1, column 26: expected )"),
+    ("SHOW COLUMNS t", "line 1, column 14: expected IN or FROM"),
+    ("= 1", "line 1, column 1: expected a statement, got '='"),
+]  # fmt: skip
+
+REFUSED = [
+    ("CREATE TABLE t LIKE u", "line 1, column 16: CREATE TABLE … LIKE is not supported: name the columns"),
+    ("CREATE TABLE t (a int) STORED AS orc", "line 1, column 24: STORED of CREATE TABLE is not supported"),
+    ("CREATE TABLE t (a int GENERATED ALWAYS AS (1))", "line 1, column 23: generated columns are not supported"),
+    ("ALTER TABLE t ADD PARTITION (a = 1)", "use ADD PARTITION FIELD"),
+    ("ALTER TABLE t SET LOCATION 'x'", "update_location"),
+    ("ALTER TABLE t CHANGE COLUMN a b int", "use ALTER COLUMN"),
+    ("TRUNCATE TABLE t PARTITION (a = 1)", "use DELETE FROM"),
+    ("DESCRIBE t PARTITION (a = 1)", "metadata table partitions"),
+    ("INSERT OVERWRITE DIRECTORY 'x' SELECT 1", "line 1, column 18"),
+    ("WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a", "line 1, column 22: INSERT behind WITH or FROM"),
+    ("FROM a INSERT INTO t SELECT *", "INSERT behind WITH or FROM"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG, ids=[text[:60] or "empty" for text, _ in WRONG])
+def test_what_is_not_understood_is_an_error_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        parsed(text)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED, ids=[text[:60] for text, _ in REFUSED])
+def test_what_is_not_supported_is_refused_with_what_to_do(text: str, message: str) -> None:
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        parsed(text)
+    assert message in str(caught.value)
+
+
+TABLES = [
+    ("SELECT * FROM c.db.t", ["c.db.t"]),
+    ("SELECT * FROM c.db.`t-1` x, d.e, (SELECT * FROM f) JOIN g ON true", ["c.db.t-1", "d.e", "f", "g"]),
+    ("WITH a AS (SELECT * FROM a), b AS (SELECT * FROM a) SELECT * FROM a, b, c", ["a", "c"]),
+    ("WITH A AS (SELECT 1) SELECT * FROM (WITH b AS (SELECT * FROM a) SELECT * FROM b, c)", ["c"]),
+    ("WITH RECURSIVE r AS (SELECT 1 UNION ALL SELECT * FROM r) SELECT * FROM r", []),
+    ("SELECT (SELECT max(x) FROM b.c) FROM t WHERE EXISTS (SELECT 1 FROM d.e WHERE e.x = t.x)", ["t", "b.c", "d.e"]),
+    ("SELECT * FROM range(3) LATERAL VIEW explode(x) e AS y", []),
+    ("SELECT /*+ BROADCAST(t) */ * FROM a.t", ["a.t"]),
+    ("TABLE a.b", ["a.b"]),
+    ("FROM a.b |> WHERE x > 1 |> SELECT y", ["a.b"]),
+    ("SELECT * FROM a.b.branch_x UNION ALL SELECT * FROM a.b.c.files", ["a.b.branch_x", "a.b.c.files"]),
+    ("SELECT 'FROM c.db.t', `FROM c.db.u` FROM v -- FROM w", ["v"]),
+    ("VALUES (1)", []),
+    ("a IN (SELECT b FROM c.d) AND e", ["c.d"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), TABLES, ids=[text[:60] for text, _ in TABLES])
+def test_tables_of_a_query(text: str, expected: list[str]) -> None:
+    found = tables_in(Statement(text), Piece(0, len(text)))
+    assert sorted(str(use.name) for use in found) == sorted(expected)
+    for use in found:
+        assert use.name.parts[-1] in text[use.name.start : use.name.end]
+
+
+MOMENTS = [
+    ("VERSION AS OF 3", False, "3"),
+    ("FOR VERSION AS OF 'tag'", False, "'tag'"),
+    ("FOR SYSTEM_VERSION AS OF :v", False, ":v"),
+    ("TIMESTAMP AS OF '2024-01-01'", True, "'2024-01-01'"),
+    ("FOR SYSTEM_TIME AS OF TIMESTAMP '2024-01-01' - INTERVAL 1 DAY 2 HOURS", True,
+     "TIMESTAMP '2024-01-01' - INTERVAL 1 DAY 2 HOURS"),
+    ("FOR TIMESTAMP AS OF date_sub(current_date(), (1 + 2)) + f()", True, "date_sub(current_date(), (1 + 2)) + f()"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("clause", "is_time", "value"), MOMENTS, ids=[clause for clause, *_ in MOMENTS])
+@pytest.mark.parametrize("after", ["", " x", " AS x WHERE y", ", u", " JOIN u USING (id)"])
+def test_moments_of_tables(clause: str, is_time: bool, value: str, after: str) -> None:
+    text = f"SELECT * FROM a.t {clause}{after}"
+    use = next(use for use in tables_in(Statement(text), Piece(0, len(text))) if use.name.parts == ("a", "t"))
+    assert use.moment is not None
+    assert (use.moment.is_time, text[use.moment.value.start : use.moment.value.end]) == (is_time, value)
+    assert text[use.end :] == after
+
+
+def test_names_in_front_of_columns_are_found() -> None:
+    text = "SELECT c.db.t.x, db.t.s.y, t.z FROM c.db.t WHERE c.db.u.x"
+    [use] = tables_in(Statement(text), Piece(0, len(text)))
+    cut = edited(text, [Edit(start, end, "") for start, end in use.qualified])
+    assert cut == "SELECT t.x, t.s.y, t.z FROM c.db.t WHERE c.db.u.x"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT * FROM\n  a.b c d", "line 2, column 9: unexpected, got 'd'"),
+        ("SELECT * FROM a.b WHERE", "line 1, column 19: the query is not complete or not valid"),
+        ("SELECT (1 FROM a.b", "line 1, column 11"),
+    ],
+)
+def test_a_query_that_cannot_be_parsed_is_an_error_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        tables_in(Statement(text), Piece(0, len(text)))
+    assert message in str(caught.value)
+
+
+def test_values_become_literals_by_trees() -> None:
+    hostile = "a'b\\'; DROP TABLE t; -- \n`\"\u0000é"
+    [token, _] = Statement(quoted_text(hostile)).tokens
+    assert (token.kind, token.text) == ("string", hostile)
+    [token, _] = Statement(quoted_name("a`b; DROP")).tokens
+    assert (token.kind, token.text) == ("quoted", "a`b; DROP")
+    [token, _] = Statement(literal(hostile)).tokens
+    assert token.text == hostile
+    assert [literal(value) for value in (None, True, -3, [1, "x"], {"a": 2}, b"\x01")] == [
+        "NULL", "TRUE", "(-3)", "ARRAY(1, 'x')", "MAP('a', 2)", "X'01'"
+    ]  # fmt: skip
+    with pytest.raises(TypeError, match="expected a value"):
+        literal(object())
+
+
+def test_every_statement_has_a_class_that_is_used() -> None:
+    seen = {type(parsed(text)).__name__ for text, _ in STATEMENTS}
+    actions = {type(found.action).__name__ for text, _ in STATEMENTS if isinstance(found := parsed(text), s.Alter)}
+    parts = {"Assignment", "MergeClause", "PartitionTerm", "SortTerm", "ColumnDefinition"}
+    assert set(s.__all__) == seen | actions | parts
