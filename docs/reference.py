@@ -31,6 +31,7 @@ PUBLIC = {
     "icefield.catalog.pointer",
     "icefield.catalog.sql",
     "icefield.spark.functions",
+    "icefield.spark.sql",
     "icefield.table.branches",
     "icefield.table.history",
     "icefield.table.listings",

@@ -42,6 +42,9 @@ def blocks(page: str, language: str) -> list[str]:
     return [block for block in found if ">>> " not in block]  # those are run by tests/unit/test_docs.py
 
 
+SQL = blocks("docs/spark-sql.md", "python")
+
+
 def run(folder: Path, *command: str) -> str:
     """Run a command in a folder; its workers start there too, so that relative locations mean the same to them."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
@@ -53,7 +56,7 @@ def run(folder: Path, *command: str) -> str:
 def test_every_block_runs(tmp_path: Path) -> None:
     first, *others = blocks("docs/spark.md", "python")
     python = [*blocks("README.md", "python"), first]
-    guides = [BEFORE_GUIDES, *blocks("docs/reading.md", "python"), *others, AFTER_GUIDES]
+    guides = [BEFORE_GUIDES, *blocks("docs/reading.md", "python"), *others, *SQL, AFTER_GUIDES]
     install, *shell = blocks("README.md", "sh")
     assert (len(python), len(guides) > 5, install) == (3, True, "pip install icefield\n")
     assert shell

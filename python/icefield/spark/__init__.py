@@ -39,9 +39,13 @@ from icefield.spark.workers import drivers_python, name_drivers_python  # noqa: 
 from icefield.spark.writing import append  # noqa: E402
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame, SparkSession
 
+    from icefield.catalog import Catalog
     from icefield.schema import Schema
+    from icefield.spark.sql import SqlSession
 
 __all__ = [
     "Explanation",
@@ -57,11 +61,29 @@ __all__ = [
     "read_inspect",
     "register",
     "schema_of",
+    "session",
     "spark_schema",
 ]
 
 
 name_drivers_python()
+
+
+def session(spark: SparkSession, catalogs: Mapping[str, Catalog | Mapping[str, str]] | None = None) -> SqlSession:
+    """Return a session for SQL about tables of icefield: ``session.sql("SELECT * FROM local.nyc.flights")``.
+
+    Parameters
+    ----------
+    spark
+        The session of Spark.
+    catalogs
+        Catalogs by the names that they have in SQL: open ones, or properties as `icefield.load_catalog` takes them.
+        Those of the settings ``spark.sql.catalog.NAME`` are there too, where that is ``icefield`` or the class
+        ``org.apache.iceberg.spark.SparkCatalog`` that Spark does not have.
+
+    """
+    made: SqlSession = require("icefield.spark.sql").SqlSession(spark, catalogs)
+    return made
 
 
 def register(spark: SparkSession) -> None:

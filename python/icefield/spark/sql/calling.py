@@ -1,0 +1,101 @@
+"""CALL, on the procedures of `icefield.procedures`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+from pyspark.sql import types as st
+
+from icefield.errors import InvalidArgumentError, NotFoundError, UnsupportedFeatureError
+from icefield.expressions import AlwaysFalse
+from icefield.procedures import Procedure, find
+from icefield.procedures import call as called
+from icefield.procedures.declared import table_parts
+from icefield.spark.changes import changes
+from icefield.spark.names import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from icefield.catalog import Catalog
+    from icefield.spark.sql.grammar.statements import Call
+    from icefield.spark.sql.running import Run
+
+__all__ = ["call"]
+
+_TYPES = {"long": st.LongType(), "int": st.IntegerType(), "string": st.StringType(), "timestamp": st.TimestampType()}
+_RANGE = ("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp")
+
+
+def call(run: Run, parsed: Call) -> DataFrame:
+    """Call a procedure of a catalog, and return its rows."""
+    target = run.names.namespace_target(parsed.procedure.parts[:-1])
+    if target is None:
+        return run.whole()
+    at = parsed.procedure.start
+    if target.identifier != ("system",):
+        raise run.statement.error(at, f"expected {target.catalog_name}.system.procedure(...), got {parsed.procedure}")
+    try:
+        procedure = find(parsed.procedure.parts[-1])
+        arguments = _arguments(run, parsed, procedure)
+        name = cast("tuple[str, ...]", arguments["table"])
+        if len(name) > 2 and name[0] == target.catalog_name:  # noqa: PLR2004 - a namespace and a table
+            arguments["table"] = name[1:]
+        if procedure.name == "create_changelog_view":
+            rows: list[tuple[object, ...]] = [_changelog_view(run, target.catalog, arguments)]
+        else:
+            rows = [tuple(row.values()) for row in called(target.catalog, procedure.name, **arguments).to_pylist()]
+    except (InvalidArgumentError, NotFoundError, UnsupportedFeatureError) as error:
+        raise type(error)(f"{run.statement.place(at)}: {error}") from error
+    schema = st.StructType([st.StructField(one.name, _TYPES[one.type], one.nullable) for one in procedure.columns])
+    return run.result(schema, rows)
+
+
+def _arguments(run: Run, parsed: Call, procedure: Procedure) -> dict[str, object]:
+    """Return the values of a CALL, which Spark evaluates, as arguments of a procedure."""
+    kinds = {one.name.lower(): one.type for one in procedure.parameters}
+    types = [one.type for one in procedure.parameters]
+    given = [types[place] if place < len(types) else None for place in range(len(parsed.positional))]
+    given += [kinds.get(str(name).lower()) for name, _ in parsed.named]
+    pieces = [*parsed.positional, *(piece for _, piece in parsed.named)]
+    values = run.constants(pieces, [st.TimestampType() if kind == "timestamp" else None for kind in given])
+    count = len(parsed.positional)
+    named = {str(name): value for (name, _), value in zip(parsed.named, values[count:], strict=True)}
+    return procedure.arguments(values[:count], named)
+
+
+def _changelog_view(run: Run, catalog: Catalog, arguments: dict[str, object]) -> tuple[object, ...]:
+    """Create a view of the changes of a table, and return its name."""
+    own = cast("tuple[str, ...]", arguments["table"])
+    table = catalog.load_table(own)
+    options = cast("Mapping[str, str]", arguments.get("options", {}))
+    if unknown := sorted(set(options) - set(_RANGE)):
+        raise InvalidArgumentError(f"create_changelog_view: unknown option {unknown[0]!r}; known: {', '.join(_RANGE)}")
+    numbers = {key: int(value) for key, value in options.items()}
+    between = table.metadata.snapshots_between(
+        start_snapshot_id=numbers.get("start-snapshot-id"),
+        start_timestamp_ms=numbers.get("start-timestamp"),
+        end_snapshot_id=numbers.get("end-snapshot-id"),
+        end_timestamp_ms=numbers.get("end-timestamp"),
+    )
+    first, last = between or (None, None)
+    columns = cast("list[str] | None", arguments.get("identifier_columns"))
+    updates = cast("bool | None", arguments.get("compute_updates"))
+    frame = changes(
+        run.spark,
+        table,
+        from_snapshot_id_exclusive=first,
+        to_snapshot_id_inclusive=last,
+        filter=AlwaysFalse() if between is None else None,
+        remove_carryovers=True,
+        net_changes=bool(arguments.get("net_changes", False)),
+        compute_updates=columns is not None if updates is None else updates,
+        identifier_columns=columns,
+    )
+    view = cast("str", arguments.get("changelog_view", quoted(f"{own[-1]}_changes")))
+    parts = table_parts(view)
+    if len(parts) != 1:
+        raise InvalidArgumentError(f"create_changelog_view: the name of the view has one part, got {view!r}")
+    frame.createOrReplaceTempView(parts[0])
+    return (view,)

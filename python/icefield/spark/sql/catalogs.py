@@ -1,0 +1,216 @@
+"""The catalogs of a session, and what the name of a table in SQL means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from icefield.catalog import Catalog, load_catalog
+from icefield.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError
+from icefield.inspect import InspectTable
+from icefield.spark.names import quoted_path
+from icefield.spark.session import is_classic
+from icefield.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["CatalogNames", "Selected", "Target"]
+
+_SETTING = "spark.sql.catalog."
+#: Classes of Spark's settings whose properties are those of a catalog of Iceberg.
+_CLASSES = frozenset({"icefield", "org.apache.iceberg.spark.SparkCatalog"})
+#: Names that Spark itself has at the beginning of names of tables.
+_SPARKS = frozenset({"spark_catalog", "global_temp", "session", "system"})
+_SELECTOR = re.compile(r"(branch|tag)_(.+)|(snapshot_id|at_timestamp)_(\d+)", re.DOTALL)
+
+#: Catalogs as `icefield.spark.session` takes them.
+GivenCatalogs = Mapping[str, Catalog | Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table or namespace by its catalog and its name in that."""
+
+    catalog_name: str
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    #: The current namespace, where the name does not begin with a catalog.
+    current: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ".".join((self.catalog_name, *self.identifier))
+
+    def table(self) -> Table:
+        """Load the table."""
+        return self.catalog.load_table(self.identifier)
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A table, and what behind its name selects a part of it: at most one of the others is there."""
+
+    table: Table
+    #: A metadata table, or ``changes``.
+    metadata: str | None = None
+    as_of: int | str | None = None
+    timestamp_ms: int | None = None
+
+
+class CatalogNames:
+    """The catalogs of a session by their names, and its current catalog and namespace."""
+
+    def __init__(self, spark: SparkSession, given: GivenCatalogs | None) -> None:
+        self._spark = spark
+        self._given: dict[str, Catalog | Mapping[str, str]] = dict(_of_settings(spark))
+        self._given.update(_checked(given or {}))
+        self._opened: dict[str, Catalog] = {}
+        #: The name of the current catalog; None where it is one of Spark's.
+        self.current: str | None = None
+        self.namespace: tuple[str, ...] = ()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._given
+
+    def names(self) -> list[str]:
+        """Return the names of the catalogs."""
+        return sorted(self._given)
+
+    def catalog(self, name: str) -> Catalog:
+        """Return a catalog, opening it when it is first asked for."""
+        if name not in self._opened:
+            given = self._given[name]
+            self._opened[name] = given if isinstance(given, Catalog) else load_catalog(name, **given)
+        return self._opened[name]
+
+    def close(self) -> None:
+        """Close the catalogs that were opened here, not those that were passed open."""
+        for name, catalog in self._opened.items():
+            if catalog is not self._given[name]:
+                catalog.close()
+        self._opened.clear()
+
+    def target(self, parts: tuple[str, ...]) -> Target | None:
+        """Return what a name means; None if it is one of Spark's.
+
+        As in Spark the first part is a catalog if there is one of that name, and the rest is of the current catalog
+        otherwise. A name of one part goes before as that of a temporary view.
+        """
+        head, *rest = parts
+        if head in self._given:
+            return Target(head, self.catalog(head), tuple(rest))
+        if self.current is None or (rest and self._is_sparks(head)) or (not rest and self._is_view(head)):
+            return None
+        catalog = self.catalog(self.current)
+        return Target(self.current, catalog, parts if rest else (*self.namespace, head), self.namespace)
+
+    def namespace_target(self, parts: tuple[str, ...]) -> Target | None:
+        """Return what the name of a namespace means, without parts the current one; None if it is one of Spark's."""
+        if parts and parts[0] in self._given:
+            return Target(parts[0], self.catalog(parts[0]), parts[1:])
+        if self.current is None or (parts and self._is_sparks(parts[0])):
+            return None
+        return Target(self.current, self.catalog(self.current), parts or self.namespace)
+
+    def selected(self, target: Target) -> Selected:
+        """Load a table; behind its name may stand a metadata table, ``changes``, ``branch_b``, ``tag_t`` and so on.
+
+        A table of the very name goes before, as in Java. ``t.files`` is of the table ``t`` in the current namespace if
+        there is no namespace ``t``.
+        """
+        catalog, (*name, last) = target.catalog, target.identifier
+        try:
+            return Selected(target.table())
+        except NotFoundError:
+            chosen = _chosen(last)
+            if len(name) == 1 and target.current and not catalog.namespace_exists(name):
+                name = [*target.current, *name]
+            if chosen is None or len(name) < 2:  # noqa: PLR2004 - a namespace and a table
+                raise
+        metadata, as_of, timestamp_ms = chosen
+        return Selected(catalog.load_table(tuple(name)), metadata, as_of, timestamp_ms)
+
+    def use(self, name: tuple[str, ...], *, is_namespace: bool) -> bool:
+        """Make a catalog or namespace the current one; return whether it is one of icefield's."""
+        if not is_namespace and name[0] in self._given:
+            target: Target | None = Target(name[0], self.catalog(name[0]), name[1:])
+        else:
+            target = self.namespace_target(name)
+        if target is None:
+            return False
+        if target.identifier:
+            # It raises if there is no such namespace.
+            target.catalog.load_namespace_properties(target.identifier)
+        self.current, self.namespace = target.catalog_name, target.identifier
+        return True
+
+    def _is_sparks(self, name: str) -> bool:
+        return name in _SPARKS or self._spark.conf.get(f"{_SETTING}{name}", None) is not None
+
+    def _is_view(self, name: str) -> bool:
+        """Return whether a name is that of a temporary view of the session."""
+        if is_classic(self._spark):
+            catalog = self._spark._jsparkSession.sessionState().catalog()  # noqa: SLF001
+            return bool(catalog.getRawTempView(name).isDefined())
+        from pyspark.errors import AnalysisException
+
+        try:
+            return bool(self._spark.catalog.getTable(quoted_path([name])).isTemporary)
+        except AnalysisException:
+            return False
+
+
+def _chosen(last: str) -> tuple[str | None, int | str | None, int | None] | None:
+    """Return what the last part of a name selects of a table, if it does."""
+    if last.lower() in (*InspectTable.names, "changes"):
+        return last.lower(), None, None
+    found = _SELECTOR.fullmatch(last)
+    if found is None:
+        return None
+    reference, name, number, value = found.groups()
+    if reference:
+        return None, name, None
+    return (None, int(value), None) if number == "snapshot_id" else (None, None, int(value))
+
+
+def _checked(given: GivenCatalogs) -> GivenCatalogs:
+    for name, catalog in given.items():
+        if not isinstance(name, str) or not name or "`" in name:
+            raise InvalidArgumentError(f"the name of a catalog in SQL must be a text without backquotes, got {name!r}")
+        if not isinstance(catalog, Catalog | Mapping):
+            raise ArgumentTypeError(
+                f"catalog {name!r}: expected an icefield.Catalog or a mapping with its properties, got {catalog!r}"
+            )
+    return given
+
+
+def _of_settings(spark: SparkSession) -> dict[str, dict[str, str]]:
+    """Return the catalogs of ``spark.sql.catalog.*`` that say they are Iceberg's, and that Spark cannot open itself."""
+    if not is_classic(spark):
+        return {}
+    state = spark._jsparkSession.sessionState()  # noqa: SLF001
+    settings = {
+        key.removeprefix(_SETTING): value
+        for key, value in dict(state.conf().settings()).items()
+        if key.startswith(_SETTING)
+    }
+    found = {}
+    for name, value in settings.items():
+        if "." not in name and value in _CLASSES and not _has_class(spark, value):
+            prefix = f"{name}."
+            found[name] = {key.removeprefix(prefix): settings[key] for key in settings if key.startswith(prefix)}
+    return found
+
+
+def _has_class(spark: SparkSession, name: str) -> bool:
+    """Return whether Spark has a class: then its catalog is Spark's own business."""
+    from py4j.protocol import Py4JError
+
+    try:
+        loader = spark.sparkContext._jvm.java.lang.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]  # noqa: SLF001
+        loader.loadClass(name)
+    except Py4JError:
+        return False
+    return True

@@ -1,0 +1,278 @@
+"""One statement while it runs: what its names, values and queries are in the session."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as st
+
+from icefield.errors import IcefieldError, InvalidArgumentError, NotFoundError
+from icefield.spark.changes import changes
+from icefield.spark.inspecting import read_inspect
+from icefield.spark.reading import read
+from icefield.spark.session import is_classic
+from icefield.spark.sql.catalogs import CatalogNames, Selected, Target
+from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement
+from icefield.spark.sql.literals import literal, quoted_name
+from icefield.spark.sql.queries import Edit, Moment, TableUse, edited, tables_in
+from icefield.spark.types import arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from icefield.table import Table
+
+__all__ = ["Args", "Run", "drop_views", "with_identifiers"]
+
+Args: TypeAlias = Mapping[str, object] | Sequence[object] | None
+
+_OPERANDS = frozenset({"word", "quoted", "string", "number"})
+
+
+@dataclass
+class Run:
+    """A statement, its arguments, and the session that it runs in."""
+
+    spark: SparkSession
+    names: CatalogNames
+    statement: Statement
+    args: Args = None
+    #: Names of the views that were made for it.
+    views: list[str] = field(default_factory=list)
+
+    # Names
+
+    def target(self, name: Name) -> Target | None:
+        """Return what the name of a table means; None if it is one of Spark's."""
+        return self.names.target(name.parts)
+
+    def table(self, name: Name, target: Target) -> Table:
+        """Load a table, which must not be a part of one.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no such table; with line and column.
+
+        """
+        with self.at(name.start):
+            return target.table()
+
+    @contextmanager
+    def at(self, start: int) -> Iterator[None]:
+        """Add the place of a name to the error about what does not exist."""
+        try:
+            yield
+        except NotFoundError as error:
+            raise type(error)(f"{self.statement.place(start)}: {error}") from error
+
+    @property
+    def case_sensitive(self) -> bool:
+        """Whether names of columns are case-sensitive in the session."""
+        return str(self.spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+
+    # Arguments
+
+    def markers(self, piece: Piece) -> list[Edit]:
+        """Return the values of parameters in a piece as edits of the text."""
+        if not self.args:
+            return []
+        return [Edit(start, end, literal(value)) for start, end, value in self._arguments(piece)]
+
+    def _arguments(self, piece: Piece) -> Iterator[tuple[int, int, object]]:
+        tokens, count = self.statement.tokens, 0
+        for at, token in enumerate(tokens):
+            inside = piece.start <= token.start < piece.end
+            if token.kind == "symbol" and token.text == "?" and not isinstance(self.args, Mapping):
+                count += 1
+                if inside:
+                    if count > len(self.args or ()):
+                        raise self.statement.error(token.start, f"there is no argument for parameter {count}")
+                    yield token.start, token.end, (self.args or ())[count - 1]
+            elif inside and token.kind == "symbol" and token.text == ":" and isinstance(self.args, Mapping):
+                name, before = tokens[at + 1], tokens[at - 1] if at else None
+                operand = before is not None and before.end == token.start and before.kind in _OPERANDS
+                if name.kind == "word" and name.start == token.end and not operand and name.text in self.args:
+                    yield token.start, name.end, self.args[name.text]
+
+    def text(self, piece: Piece, edits: Sequence[Edit] = ()) -> str:
+        """Return the text of a piece with its arguments and other edits."""
+        return edited(self.statement.text, [*self.markers(piece), *edits], piece)
+
+    # What Spark evaluates
+
+    def constants(self, pieces: Sequence[Piece], types: Sequence[st.DataType | None] = ()) -> list[object]:
+        """Return the values of expressions without columns; times as aware datetimes."""
+        if not pieces:
+            return []
+        texts = [self.text(piece) for piece in pieces]
+        kinds = types or [None] * len(texts)
+        casts = [
+            f"({text})" if kind is None else f"CAST(({text}) AS {kind.simpleString()})"
+            for text, kind in zip(texts, kinds, strict=True)
+        ]
+        frame = self.spark.sql("SELECT " + ", ".join(f"{text} AS c{at}" for at, text in enumerate(casts)))
+        columns = []
+        for column in frame.schema.fields:
+            is_time = isinstance(column.dataType, st.TimestampType)
+            columns.append(F.unix_micros(column.name).alias(column.name) if is_time else F.col(column.name))
+        row = frame.select(*columns).collect()[0]
+        return [
+            _moment(value) if isinstance(column.dataType, st.TimestampType) and value is not None else value
+            for value, column in zip(row, frame.schema.fields, strict=True)
+        ]
+
+    def type_of(self, piece: Piece) -> st.DataType:
+        """Return a type of Spark."""
+        from pyspark.errors import ParseException
+
+        text = self.statement.of(piece)
+        try:
+            return st.DataType.fromDDL(text)
+        except ParseException as error:
+            raise self.statement.error(piece.start, f"unknown type {text!r}") from error
+
+    def query(self, piece: Piece) -> DataFrame:
+        """Return the rows of a query."""
+        return self.spark.sql(self.text(piece, self.edits(piece)))
+
+    def whole(self, *pieces: Piece) -> DataFrame:
+        """Run a statement of Spark, with the tables of icefield in its queries."""
+        text, args = self.statement.text, self.args
+        edits = [edit for piece in pieces for edit in self.edits(piece)]
+        end = self.statement.tokens[-1].end
+        markers = self.markers(Piece(0, end))
+        if any(edit.start < marker.start < edit.end for edit in edits for marker in markers):
+            # Arguments of what was taken out would be left over.
+            return self.spark.sql(self.text(Piece(0, end), edits))
+        changed = edited(text, edits, Piece(0, end))
+        return self.spark.sql(changed, args) if args else self.spark.sql(changed)  # type: ignore[arg-type]
+
+    def edits(self, piece: Piece) -> list[Edit]:
+        """Replace the tables of icefield that a piece names by private views."""
+        edits: list[Edit] = []
+        known: dict[tuple[tuple[str, ...], str], str] = {}
+        for use in tables_in(self.statement, piece):
+            target = self.target(use.name)
+            if target is None:
+                continue
+            key = (use.name.parts, self.text(use.moment.value) if use.moment else "")
+            if key not in known:
+                known[key] = self._view(use, target)
+            alias = "" if use.aliased else f" AS {quoted_name(use.name.parts[-1])}"
+            edits.append(Edit(use.name.start, use.end, f"{quoted_name(known[key])}{alias}"))
+            edits += [Edit(start, end, "") for start, end in use.qualified]
+        return edits
+
+    def _view(self, use: TableUse, target: Target) -> str:
+        with self.at(use.name.start):
+            chosen = self.names.selected(target)
+        name = f"icefield_{uuid.uuid4().hex}"
+        self.rows(chosen, use.moment, use.name).createOrReplaceTempView(name)
+        self.views.append(name)
+        return name
+
+    def rows(self, chosen: Selected, moment: Moment | None = None, name: Name | None = None) -> DataFrame:
+        """Read a table, a part of one, or its changes."""
+        as_of: int | str | datetime | None = chosen.as_of
+        if chosen.timestamp_ms is not None:
+            as_of = datetime.fromtimestamp(chosen.timestamp_ms / 1000, timezone.utc)
+        if moment is not None:
+            if as_of is not None:
+                raise self.statement.error(moment.value.start, f"{name} names a snapshot already")
+            as_of = self._as_of(moment)
+        if chosen.metadata == "changes":
+            if moment is not None:
+                raise self.statement.refusal(
+                    moment.value.start, "changes AS OF a moment are not supported: use create_changelog_view"
+                )
+            return changes(self.spark, chosen.table)
+        if chosen.metadata is not None:
+            return read_inspect(self.spark, chosen.table, chosen.metadata, as_of=as_of)
+        try:
+            return read(self.spark, chosen.table, as_of=as_of)
+        except InvalidArgumentError as error:
+            if moment is None:
+                raise
+            raise self.statement.error(moment.value.start, str(error)) from error
+
+    def _as_of(self, moment: Moment) -> int | str | datetime:
+        """Return the snapshot id, the name or the time that AS OF says."""
+        [value] = self.constants([moment.value], [st.TimestampType()] if moment.is_time else [None])
+        if moment.is_time and not isinstance(value, datetime):
+            raise self.statement.error(moment.value.start, "expected a time, got null")
+        if isinstance(value, datetime | str) or (isinstance(value, int) and not isinstance(value, bool)):
+            return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+        raise self.statement.error(
+            moment.value.start, f"expected the id of a snapshot, or the name of a branch or tag, got {value!r}"
+        )
+
+    # Results
+
+    def result(self, schema: st.StructType | str, rows: Iterable[Sequence[object]]) -> DataFrame:
+        """Return rows as a DataFrame."""
+        kind = schema if isinstance(schema, st.StructType) else cast("st.StructType", st.DataType.fromDDL(schema))
+        wanted = arrow_schema(kind)
+        columns = list(zip(*rows, strict=True)) or [()] * len(wanted)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, wanted, strict=True)]
+        # Arrow is a local relation to Spark: showing it takes no job.
+        return self.spark.createDataFrame(pa.Table.from_arrays(arrays, schema=wanted), kind)
+
+    def nothing(self) -> DataFrame:
+        """Return the result of a statement that has none: no rows, no columns."""
+        return self.spark.createDataFrame([], st.StructType([]))
+
+    def drop_views(self) -> None:
+        """Drop the views of this statement, which Spark has read."""
+        if is_classic(self.spark):
+            drop_views(self.spark, self.views)
+            self.views.clear()
+
+
+def with_identifiers(statement: Statement, args: Args) -> Statement:
+    """Replace ``IDENTIFIER('a.b')`` and ``IDENTIFIER(:name)`` by the names."""
+    edits: list[Edit] = []
+    cursor = Cursor(statement)
+    while not cursor.at_end():
+        start = cursor.place
+        if not cursor.take("IDENTIFIER", "("):
+            cursor.next()
+            continue
+        at = cursor.place
+        value: object = None
+        if cursor.token.kind == "string":
+            value = cursor.string("a name")
+        elif cursor.take(":") and isinstance(args, Mapping) and cursor.token.kind == "word":
+            value = args.get(cursor.next().text)
+        if isinstance(value, str) and cursor.take(")"):
+            edits.append(Edit(start, cursor.last_end, quoted_name(*_name_of(statement, at, value).parts)))
+    return Statement(edited(statement.text, edits)) if edits else statement
+
+
+def _name_of(statement: Statement, at: int, value: str) -> Name:
+    try:
+        cursor = Cursor(Statement(value))
+        name = cursor.name()
+        cursor.finish()
+    except InvalidArgumentError as error:
+        raise statement.error(at, f"expected a name in IDENTIFIER, got {value!r}") from error
+    return name
+
+
+def drop_views(spark: SparkSession, views: Iterable[str]) -> None:
+    """Drop temporary views."""
+    for view in views:
+        spark.catalog.dropTempView(view)
+
+
+def _moment(micros: object) -> datetime:
+    if not isinstance(micros, int):
+        raise IcefieldError(f"expected microseconds, got {micros!r}")
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)
