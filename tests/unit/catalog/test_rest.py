@@ -149,8 +149,11 @@ def test_the_separator_of_the_server(server: Server) -> None:
     server.config["overrides"] = {"namespace-separator": "%2E"}
     catalog = ice.load_catalog("c", uri=server.uri)
     server.script((204, None, {}), method="DELETE")
-    catalog.drop_table(("x", "y", "t"))
-    assert server.asked[-1].path == "/v1/namespaces/x.y/tables/t"
+    catalog.drop_table(("x.y", "z", "t"))
+    assert server.asked[-1].path == "/v1/namespaces/x.y%2Ez/tables/t"
+    server.script((200, {"namespaces": []}, {}), ends="/namespaces")
+    catalog.list_namespaces(("x", "y"))
+    assert server.asked[-1].query["parent"] == "x.y"
 
 
 def test_what_the_server_configures(server: Server) -> None:

@@ -106,7 +106,7 @@ class Endpoints:
 def _normal(text: str) -> str:
     """Return a route without the names of its parameters, which servers write in several ways."""
     method, _, path = text.strip().partition(" ")
-    return f"{method.upper()} {re.sub(r'{[^}]*}', '{}', path.strip()).rstrip('/')}"
+    return f"{method.upper()} /{re.sub(r'{[^}]*}', '{}', path).strip(' /')}"
 
 
 class Paths:
@@ -127,18 +127,22 @@ class Paths:
         self._base = base.rstrip("/")
         # It may be encoded already.
         self._prefix = quote(prefix.strip("/"), safe="/%:@!$&'()*+,;=~")
-        self._separator = unquote(separator)
+        self._separator = separator
 
     def of(self, route: Route, names: Mapping[str, str | tuple[str, ...]]) -> str:
         """Return the URL of a route with these names in it."""
         path = route.path.replace("/{prefix}", f"/{self._prefix}" if self._prefix else "")
         for name, value in names.items():
-            text = value if isinstance(value, str) else self.joined(value)
-            # Two dots would be resolved as the folder above.
-            encoded = quote(text, safe="") if text.strip(".") else text.replace(".", "%2E")
-            path = path.replace(f"{{{name}}}", encoded)
+            parts = (value,) if isinstance(value, str) else value
+            # Encoded as the server tells it, the separator is not taken for the same sign in a level.
+            path = path.replace(f"{{{name}}}", self._separator.join(map(_encoded, parts)))
         return self._base + path
 
     def joined(self, namespace: tuple[str, ...]) -> str:
-        """Return the levels of a namespace as one text."""
-        return self._separator.join(namespace)
+        """Return the levels of a namespace as one text, which is not encoded."""
+        return unquote(self._separator).join(namespace)
+
+
+def _encoded(part: str) -> str:
+    # Two dots would be resolved as the folder above.
+    return quote(part, safe="") if part.strip(".") else part.replace(".", "%2E")

@@ -10,7 +10,7 @@ from icefield._inputs.arguments import property_names, property_texts
 from icefield.catalog.base import Catalog, PropertiesUpdateSummary
 from icefield.catalog.rest import endpoints
 from icefield.catalog.rest.client import Client, texts_of
-from icefield.catalog.rest.errors import Meanings, error_of, is_success
+from icefield.catalog.rest.errors import Meanings, is_success
 from icefield.catalog.rest.names import dotted, levels_of
 from icefield.errors import (
     InvalidArgumentError,
@@ -97,17 +97,14 @@ class RestNamespaces(Catalog):
         return super().namespace_exists(levels) if found is None else found
 
     def _exists(self, route: endpoints.Route, names: Mapping[str, str | Identifier]) -> bool | None:
-        """Ask whether something exists; None if the server has no such question."""
+        """Ask whether something exists; None if the server does not tell so."""
         if not self._client.config.endpoints.offer(route):
             return None
         reply = self._client.get(route, names)
         if is_success(reply):
             return True
-        if reply.status == 404:  # noqa: PLR2004
-            return False
-        if reply.status in {405, 501}:
-            return None
-        raise error_of(reply)
+        # Of anything else the answer to GET has the reason.
+        return False if reply.status == 404 else None  # noqa: PLR2004
 
     def _levels(self, namespace: IdentifierLike) -> Identifier:
         levels = levels_of(namespace)

