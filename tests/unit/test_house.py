@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from worlds.rust_modules import Crate, circles, grouped, shown, without_tests
 
 ROOT = Path(__file__).parents[2]
 MOST_LINES = 700
+#: Files of a folder of a crate.
+MOST_FILES = 14
 #: Phrases that readers had to look at twice, in Python.
 NOT_PLAIN = re.compile(
     r"\b(told|tells of|apart|anew|whoever|at the most|in the place of|in silence|takes? away|of ours|given out)\b"
@@ -402,6 +405,28 @@ def test_files_are_no_larger_than_one_sees_into() -> None:
     sources = [path for path in tracked(".rs", ".py", ".pyi") if path.name != "_core.pyi"]
     lengths = {path.relative_to(ROOT): len(path.read_text().splitlines()) for path in sources}
     assert {path: lines for path, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+def test_folders_are_no_larger_than_one_sees_into() -> None:
+    """Files of a larger folder that belong together get a folder of their own."""
+    counts = Counter(path.parent.relative_to(ROOT).as_posix() for path in tracked(".rs"))
+    folders = {folder: count for folder, count in counts.items() if folder.startswith("crates/")}
+    assert folders["crates/table/src/operation/rows"] > 1
+    assert {folder: count for folder, count in folders.items() if count > MOST_FILES} == {}
+
+
+def test_miri_is_given_modules_that_exist() -> None:
+    """A filter that matches no test passes."""
+    rules = re.search(r"^test-miri:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert rules
+    runs = re.findall(r"-p icefield-(\w+) --lib -- (.+)", rules[1].replace("\\\n", ""))
+    modules = [(crate, tuple(name.split("::"))) for crate, names in runs for name in names.split()]
+    assert len(modules) > 5
+    for crate, path in modules:
+        code = ROOT.joinpath("crates", crate, "src", *[name for name in path if name != "tests"])
+        files = [file for file in (code.with_suffix(".rs"), code / "mod.rs") if file.is_file()]
+        assert files, path
+        assert path[-1] != "tests" or "mod tests" in files[0].read_text(), path
 
 
 def test_orc_pitfalls_that_are_cited_exist() -> None:

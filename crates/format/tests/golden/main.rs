@@ -12,14 +12,13 @@ use std::path::{Path, PathBuf};
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value as Json;
 
+use documents::{metadata, updates};
+use schemas::{evolution, name_mapping, types};
+
 mod corrupt;
 mod documents;
-mod evolution;
 mod expressions;
-mod file_schemas;
 mod manifests;
-mod metadata;
-mod name_mapping;
 mod plans;
 mod row_lineage;
 mod schemas;
@@ -27,8 +26,6 @@ mod specs;
 mod tables;
 mod transforms;
 mod typed;
-mod types;
-mod updates;
 mod values;
 
 /// Makes trials of the cases of one vector file.

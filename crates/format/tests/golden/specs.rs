@@ -9,8 +9,8 @@ use libtest_mimic::{Failed, Trial};
 use serde_json::{Value as Json, json};
 
 use crate::documents::has_source_ids_alone;
-use crate::metadata::NOW_MS;
-use crate::updates::table;
+use crate::documents::metadata::NOW_MS;
+use crate::documents::updates::table;
 use crate::{Golden, trials};
 
 /// The schema of a file: its first case.

@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyBytes, PyDate, PyDateTime, PyFloat, PyInt, PyString,
 use crate::arguments::type_input::TypeInput;
 use crate::errors::{InvalidArgumentError, Result};
 use crate::format::classes::{classes, made};
-use crate::format::type_classes::TypeOutput;
+use crate::format::schemas::type_classes::TypeOutput;
 use crate::format::values::{primitive, to_python, to_value};
 
 /// A literal of a predicate; which type it becomes is settled by the column.

@@ -23,7 +23,7 @@ use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
 use crate::format::display::html;
 use crate::format::partitioning::PyPartitionSpec;
-use crate::format::schema::PySchema;
+use crate::format::schemas::schema::PySchema;
 use crate::format::sorting::PySortOrder;
 
 /// Adds this room's names to `icefield._core`.

@@ -8,7 +8,7 @@ use crate::arguments::integer::Int;
 use crate::arguments::json::JsonInput;
 use crate::errors::Result;
 use crate::format::partitioning::hash_of;
-use crate::format::schema::PySchema;
+use crate::format::schemas::schema::PySchema;
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

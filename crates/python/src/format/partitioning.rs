@@ -16,9 +16,9 @@ use crate::arguments::json::JsonInput;
 use crate::errors::{InvalidArgumentError, Result};
 use crate::format::display::html;
 use crate::format::literals::to_literal;
-use crate::format::schema::PySchema;
+use crate::format::schemas::schema::PySchema;
+use crate::format::schemas::type_classes::TypeOutput;
 use crate::format::transforms::{TransformInput, TransformOutput};
-use crate::format::type_classes::TypeOutput;
 use crate::format::values::to_value;
 
 /// Adds this room's names to `icefield._core`.

@@ -12,7 +12,7 @@ use crate::arguments::python_class::{NULL_ORDER, SORT_DIRECTION};
 use crate::errors::{InvalidArgumentError, Result};
 use crate::format::display::html;
 use crate::format::partitioning::{SourceIds, hash_of};
-use crate::format::schema::PySchema;
+use crate::format::schemas::schema::PySchema;
 use crate::format::transforms::{TransformInput, TransformOutput};
 
 /// Adds this room's names to `icefield._core`.

@@ -14,7 +14,7 @@ use crate::capsule::{ArrayInput, ArrowArray};
 use crate::entry::detached;
 use crate::errors::{ArgumentTypeError, BorderError, InvalidArgumentError, Result};
 use crate::format::classes::{bases, classes, made};
-use crate::format::type_classes::TypeOutput;
+use crate::format::schemas::type_classes::TypeOutput;
 use crate::format::values::{primitive, to_python, to_value};
 
 /// Adds this room's names to `icefield._core`.

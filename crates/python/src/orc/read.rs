@@ -28,7 +28,7 @@ use crate::callback::{ENDED, call_python};
 use crate::capsule::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
 use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
-use crate::format::expressions::FilterInput;
+use crate::format::expr::expressions::FilterInput;
 use crate::held::Held;
 use crate::storage::PyStorage;
 

@@ -14,7 +14,7 @@ use crate::arguments::type_input::TypeInput;
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
 use crate::format::partitioning::PyPartitionSpec;
-use crate::format::schema::PySchema;
+use crate::format::schemas::schema::PySchema;
 use crate::storage::PyStorage;
 
 /// Adds this room's names to `icefield._core`.

@@ -22,7 +22,7 @@ use crate::arguments::json::JsonInput;
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
 use crate::format::metadata::PyTableMetadata;
-use crate::format::schema::{IcebergSchemaInput, PySchema};
+use crate::format::schemas::schema::{IcebergSchemaInput, PySchema};
 use crate::storage::PyStorage;
 use crate::table::catalog::of_python;
 

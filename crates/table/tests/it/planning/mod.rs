@@ -2,15 +2,13 @@
 
 mod cache;
 mod counts;
-mod damage;
+mod damaged;
 mod engine;
 mod held;
 mod links;
 mod micro_batches;
 mod purge;
-mod sizes;
 mod skippable;
 mod streams;
 mod tasks;
-mod tolerant;
 mod world;

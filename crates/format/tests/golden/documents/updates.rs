@@ -7,8 +7,8 @@ use icefield_format::metadata::{
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value as Json, json};
 
+use super::metadata::NOW_MS;
 use crate::documents::{self, changed, same};
-use crate::metadata::NOW_MS;
 use crate::{Golden, trials};
 
 /// `updates.json`: `base`, `updates`, and what becomes of it.

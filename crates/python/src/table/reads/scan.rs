@@ -28,8 +28,8 @@ use crate::arguments::integer::Int;
 use crate::capsule::{ArrowArray, ArrowStream, ArrowTable, SchemaInput};
 use crate::entry::detached;
 use crate::errors::Result;
-use crate::format::expressions::FilterInput;
-use crate::format::schema::PySchema;
+use crate::format::expr::expressions::FilterInput;
+use crate::format::schemas::schema::PySchema;
 use crate::storage::PyStorage;
 use crate::table::state::PyTableState;
 

@@ -18,21 +18,21 @@ use icefield_table::operation::replace::Replace;
 use icefield_table::operation::rewrite_manifests::RewriteManifests;
 use pyo3::prelude::*;
 
+use super::file_changes::FileChangesInput;
 use crate::arguments::integer::Int;
 use crate::arguments::json::JsonInput;
 use crate::callback::{ENDED, call_python};
 use crate::capsule::{ArrayInput, ArrowTable, StreamInput};
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result, from_callback, from_rows};
-use crate::format::data_file::PyContentFile;
-use crate::format::manifest_file::PyManifestFile;
+use crate::format::files::data_file::PyContentFile;
+use crate::format::files::manifest_file::PyManifestFile;
 use crate::format::metadata::PyTableMetadata;
-use crate::format::schema::IcebergSchemaInput;
+use crate::format::schemas::schema::IcebergSchemaInput;
 use crate::format::values::to_value;
 use crate::held::{Held, Hold};
 use crate::storage::PyTraffic;
 use crate::table::catalog::of_python;
-use crate::table::file_changes::FileChangesInput;
 use crate::table::state::{Fields, PyTableState, append_options, definition, updates_of};
 
 /// Adds this room's names to `icefield._core`.

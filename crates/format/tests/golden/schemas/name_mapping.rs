@@ -10,7 +10,7 @@ use icefield_format::types::{MappedField, NameMapping, Schema};
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value as Json, json};
 
-use crate::file_schemas::{self, PATH_KEY};
+use super::file_schemas::{self, PATH_KEY};
 use crate::typed::same;
 use crate::values::text;
 use crate::{Golden, trials as trials_of};

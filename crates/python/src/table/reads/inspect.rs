@@ -5,13 +5,13 @@ use icefield_table::limits;
 use icefield_table::plan::At;
 use pyo3::prelude::*;
 
+use super::scan::Reader;
 use crate::arguments::integer::Int;
 use crate::capsule::{ArrowStream, SchemaInput};
 use crate::entry::detached;
 use crate::errors::Result;
-use crate::format::expressions::FilterInput;
-use crate::format::schema::PySchema;
-use crate::table::scan::Reader;
+use crate::format::expr::expressions::FilterInput;
+use crate::format::schemas::schema::PySchema;
 use crate::table::state::PyTableState;
 
 /// Adds this room's names to `icefield._core`.

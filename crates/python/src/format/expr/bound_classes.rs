@@ -22,10 +22,10 @@ use crate::errors::{BorderError, Result};
 use crate::format::classes::{bases, classes, made};
 use crate::format::literals::LiteralOutput;
 use crate::format::partitioning::partition_tuple;
-use crate::format::schema::PySchema;
+use crate::format::schemas::schema::PySchema;
+use crate::format::schemas::type_classes::TypeOutput;
+use crate::format::schemas::types::PyField;
 use crate::format::transforms::TransformOutput;
-use crate::format::type_classes::TypeOutput;
-use crate::format::types::PyField;
 use crate::format::values::{primitive, to_python};
 
 /// A predicate on the columns of a schema, by their field ids.

@@ -14,7 +14,7 @@ use crate::arguments::type_input::TypeInput;
 use crate::errors::Result;
 use crate::format::metadata::PyTableMetadata;
 use crate::format::partitioning::PyPartitionSpec;
-use crate::format::schema::{IcebergSchemaInput, PySchema};
+use crate::format::schemas::schema::{IcebergSchemaInput, PySchema};
 use crate::format::transforms::TransformInput;
 use crate::format::values::{primitive, to_value};
 

@@ -14,13 +14,13 @@ use icefield_table::operation::upsert::UpsertOptions;
 use icefield_table::write::Matching;
 use pyo3::prelude::*;
 
+use super::merging::ClauseInput;
+use super::transaction::{Counts, PyTransaction};
 use crate::capsule::{ArrowStream, StreamInput};
 use crate::entry::detached;
 use crate::errors::{Result, from_rows};
-use crate::format::expressions::ConditionInput;
-use crate::table::merging::ClauseInput;
-use crate::table::scan::Reader;
-use crate::table::transaction::{Counts, PyTransaction};
+use crate::format::expr::expressions::ConditionInput;
+use crate::table::reads::scan::Reader;
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -9,10 +9,10 @@ use icefield_table::read::row_scan::RowScan;
 use icefield_table::storage::Storage;
 use pyo3::prelude::*;
 
+use super::scan::PyScan;
 use crate::arguments::integer::Int;
 use crate::entry::detached;
 use crate::errors::Result;
-use crate::table::scan::PyScan;
 use crate::table::state::PyTableState;
 
 /// Adds this room's names to `icefield._core`.

@@ -1,5 +1,8 @@
 //! Metadata documents of the vectors: bases by name, differences between documents, patches.
 
+pub(super) mod metadata;
+pub(super) mod updates;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

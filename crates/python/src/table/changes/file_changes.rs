@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 
 use crate::arguments::integer::Int;
 use crate::errors::Result;
-use crate::format::data_file::PyContentFile;
-use crate::format::expressions::FilterInput;
+use crate::format::expr::expressions::FilterInput;
+use crate::format::files::data_file::PyContentFile;
 
 /// Files and arguments, the same for all operations; each takes those that it has.
 #[derive(FromPyObject)]

@@ -11,14 +11,14 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyType};
 
+use super::bound_classes::{BoundOutput, BoundTermOutput, SpecInput, evaluate, projected, residual};
+use super::expression_classes::{ExpressionOutput, PyExpression, PyTerm, TermOutput};
 use crate::arguments::json::JsonInput;
 use crate::arguments::type_input::TypeInput;
 use crate::capsule::{StreamInput, mend};
 use crate::errors::{ArgumentTypeError, BorderError, InvalidArgumentError, Result};
-use crate::format::bound_classes::{BoundOutput, BoundTermOutput, SpecInput, evaluate, projected, residual};
-use crate::format::expression_classes::{ExpressionOutput, PyExpression, PyTerm, TermOutput};
 use crate::format::literals::hash;
-use crate::format::schema::PySchema;
+use crate::format::schemas::schema::PySchema;
 use crate::format::transforms::{TransformInput, TransformOutput};
 use crate::format::values::primitive;
 

@@ -13,13 +13,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString};
 
+use super::type_classes::TypeOutput;
+use super::types::PyField;
 use crate::arguments::integer::{Id, Int};
 use crate::arguments::json::JsonInput;
 use crate::capsule::{ArrowSchema, SchemaInput, mend};
 use crate::errors::{ArgumentTypeError, InvalidArgumentError, Result};
 use crate::format::display::html;
-use crate::format::type_classes::TypeOutput;
-use crate::format::types::PyField;
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

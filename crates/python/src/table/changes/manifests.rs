@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use crate::arguments::integer::Int;
 use crate::entry::detached;
 use crate::errors::Result;
-use crate::format::data_file::PyContentFile;
-use crate::format::manifest_file::{Content, PyManifestFile};
+use crate::format::files::data_file::PyContentFile;
+use crate::format::files::manifest_file::{Content, PyManifestFile};
 use crate::held::Held;
 use crate::table::state::PyTableState;
 

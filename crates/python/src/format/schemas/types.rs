@@ -7,11 +7,11 @@ use icefield_format::types::{DEFAULT_CRS, Field, ListType, MapType, PrimitiveTyp
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use super::type_classes::{PyListType, PyMapType, PyStructType, TypeOutput};
 use crate::arguments::integer::{Id, Int};
 use crate::arguments::json::JsonInput;
 use crate::arguments::type_input::{PyIcebergType, TypeInput};
 use crate::errors::{ArgumentTypeError, InvalidArgumentError, Result};
-use crate::format::type_classes::{PyListType, PyMapType, PyStructType, TypeOutput};
 use crate::format::values::{to_python, to_value};
 
 /// Adds this room's names to `icefield._core`.

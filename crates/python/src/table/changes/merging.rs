@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::callback::{ENDED, call_python};
 use crate::capsule::{ArrayInput, ArrowSchema, ArrowTable};
 use crate::errors::{InvalidArgumentError, Result, from_callback};
-use crate::format::expressions::ConditionInput;
+use crate::format::expr::expressions::ConditionInput;
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,5 +1,10 @@
 //! `schemas.json`: JSON, lookups, ids, compatibility and projection of schemas.
 
+pub(super) mod evolution;
+mod file_schemas;
+pub(super) mod name_mapping;
+pub(super) mod types;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 

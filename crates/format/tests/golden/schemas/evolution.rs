@@ -11,7 +11,7 @@ use icefield_format::value::Value;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value as Json;
 
-use crate::name_mapping::sorted_names;
+use super::name_mapping::sorted_names;
 use crate::typed::same;
 use crate::values::text;
 use crate::{Golden, trial};

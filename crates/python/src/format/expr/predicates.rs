@@ -8,9 +8,9 @@ use icefield_format::value::Value;
 use icefield_format::value::envelope::Envelope;
 use pyo3::prelude::*;
 
+use super::expression_classes::*;
+use super::expressions::{ExpressionInput, TermInput, flat};
 use crate::errors::{InvalidArgumentError, Result};
-use crate::format::expression_classes::*;
-use crate::format::expressions::{ExpressionInput, TermInput, flat};
 use crate::format::literals::{LiteralOutput, to_literal};
 
 /// Adds this room's names to `icefield._core`.

@@ -8,11 +8,11 @@ use icefield_table::operation::matching::MEMORY_LIMIT;
 use icefield_table::write::Matching;
 use pyo3::prelude::*;
 
+use super::transaction::PyTransaction;
 use crate::capsule::StreamInput;
 use crate::entry::detached;
 use crate::errors::{Result, from_rows};
 use crate::held::Held;
-use crate::table::transaction::PyTransaction;
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
