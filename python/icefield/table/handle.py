@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from icefield._core import Transaction as CoreTransaction
 from icefield._core import resolve_commit
@@ -26,16 +26,47 @@ if TYPE_CHECKING:
     from icefield.metadata import TableMetadata
     from icefield.table.catalog import TableCatalog
 
-__all__ = ["TableHandle"]
+__all__ = ["Renewal", "TableHandle"]
+
+
+class Renewal(Protocol):
+    """Renews the credentials of a table's storage; a catalog whose credentials expire gives one to its tables."""
+
+    def due(self, state: TableState) -> TableState:
+        """Return the state, with other credentials if those in use are about to expire."""
+
+    def newest(self, state: TableState) -> TableState:
+        """Return the state with the credentials of the last renewal, if there was one."""
 
 
 class TableHandle(TableDescription):
     """A table that can be refreshed and changed, by any number of threads."""
 
-    def __init__(self, identifier: Identifier, state: TableState, catalog: TableCatalog[Self, Any, Any] | None) -> None:
+    _known: TableState
+
+    def __init__(
+        self,
+        identifier: Identifier,
+        state: TableState,
+        catalog: TableCatalog[Self, Any, Any] | None,
+        renewal: Renewal | None = None,
+    ) -> None:
+        #: What keeps the credentials of the storage valid; None where they stay the same.
+        self._renewal = renewal
         super().__init__(identifier, state)
         self._catalog = catalog
         self._lock = Lock()
+
+    @property
+    def _state(self) -> TableState:
+        if self._renewal is not None:
+            self._known = self._renewal.due(self._known)
+        return self._known
+
+    @_state.setter
+    def _state(self, state: TableState) -> None:
+        # It may come of an operation that began with older credentials.
+        self._known = state if self._renewal is None else self._renewal.newest(state)
 
     def refresh(self) -> Self:
         """Refresh this table to its newest metadata.

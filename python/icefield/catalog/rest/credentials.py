@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import time
+from collections.abc import Callable, Mapping
+from threading import Lock
 from typing import Any, NamedTuple
 
+from icefield._core import Storage, TableState
 from icefield.catalog.rest.client import texts_of
-from icefield.errors import UnsupportedFeatureError
+from icefield.errors import IcefieldError, UnsupportedFeatureError
 
-__all__ = ["Vended", "vended"]
+__all__ = ["Renewing", "Vended", "vended"]
 
 #: Storage properties that a server may set; which files may be read, and what is verified, it may not.
 _OF_STORAGE = ("s3.", "gcs.", "adls.", "client.")
@@ -19,12 +23,59 @@ _EXPIRIES = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at", "a
 _S3_KEYS = ("s3.access-key-id", "client.access-key-id", "s3.role-arn", "client.role-arn", "s3.anonymous")
 
 
+#: How long before their end credentials are renewed, and how long after a failure that is tried again.
+_MARGIN_MS = 300_000
+_PAUSE_MS = 10_000
+_LOGGER = logging.getLogger("icefield")
+
+
 class Vended(NamedTuple):
     """What a server gives for the storage of a table."""
 
     properties: dict[str, str]
     #: When the first credential expires, in milliseconds from the epoch; None if none does.
-    expires_ms: int | None
+    expires_ms: int | None = None
+    #: When it is to be renewed: five minutes before, or after half of a shorter life.
+    due_ms: float | None = None
+
+
+class Renewing:
+    """Renews the credentials of the storage of one table.
+
+    Parameters
+    ----------
+    given
+        The credentials of the table as it was opened.
+    renew
+        Asks the server for others, and makes a storage of them.
+
+    """
+
+    def __init__(self, given: Vended, renew: Callable[[], tuple[Vended, Storage]]) -> None:
+        self._given, self._renew = given, renew
+        self._storage: Storage | None = None
+        self._renewing = Lock()
+
+    def due(self, state: TableState) -> TableState:
+        """Return the state, with other credentials if those in use are about to expire."""
+        due = self._given.due_ms
+        if due is None or _now_ms() < due:
+            return state
+        with self._renewing:
+            # Another thread may have been faster.
+            if self._given.due_ms == due:
+                try:
+                    self._given, self._storage = self._renew()
+                except IcefieldError as error:
+                    _LOGGER.warning("the credentials of the storage cannot be renewed: %s", error)
+                    self._given = self._given._replace(due_ms=_now_ms() + _PAUSE_MS)
+        return self.newest(state)
+
+    def newest(self, state: TableState) -> TableState:
+        """Return the state with the credentials of the last renewal, if there was one."""
+        if self._storage is None:
+            return state
+        return TableState.of(self._storage, state.metadata_location, state.metadata)
 
 
 def vended(answer: Mapping[str, Any], location: str, own: Mapping[str, str]) -> Vended:
@@ -69,7 +120,12 @@ def vended(answer: Mapping[str, Any], location: str, own: Mapping[str, str]) -> 
             "let it vend credentials, or set 's3.access-key-id' and 's3.secret-access-key'"
         )
         raise UnsupportedFeatureError(msg)
-    return Vended(found, _expiry(found))
+    expires = _expiry(found)
+    return Vended(found, expires, None if expires is None else expires - min(_MARGIN_MS, (expires - _now_ms()) / 2))
+
+
+def _now_ms() -> float:
+    return time.time() * 1000
 
 
 def _storage(properties: Mapping[str, str]) -> dict[str, str]:

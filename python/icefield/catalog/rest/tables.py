@@ -13,7 +13,7 @@ from icefield._core import Storage, TableMetadata, TableState
 from icefield.catalog.base import CommitTableResponse, TableDefinition
 from icefield.catalog.locations import absolute_location
 from icefield.catalog.rest import endpoints
-from icefield.catalog.rest.credentials import Vended, vended
+from icefield.catalog.rest.credentials import Renewing, Vended, vended
 from icefield.catalog.rest.errors import Meanings, error_of, is_success, outcome_of
 from icefield.catalog.rest.http import UnansweredError
 from icefield.catalog.rest.messages import Reply
@@ -102,8 +102,7 @@ class RestTables(RestNamespaces):
         """Return a new table that the server has prepared, and not yet created."""
         reply = self._asked_to_create(identifier, definition, staged=True)
         loaded = self._read(reply)
-        state = TableState.of(self._storage_of(loaded.vended), "", loaded.response.metadata)
-        return self._opened(identifier, state)
+        return self._table(identifier, loaded._replace(response=CommitTableResponse(loaded.response.metadata, "")))
 
     def _creation(self, identifier: IdentifierLike, definition: TableDefinition) -> CreateTableTransaction:
         # The server refuses to stage a table that exists.
@@ -201,7 +200,27 @@ class RestTables(RestNamespaces):
     def _table(self, identifier: IdentifierLike, loaded: _Loaded) -> Table:
         found = loaded.response
         state = TableState.of(self._storage_of(loaded.vended), found.metadata_location, found.metadata)
-        return self._opened(identifier, state)
+        namespace, table = table_of(identifier)
+        name = (*namespace, table)
+        if loaded.vended.expires_ms is None:
+            return Table(name, state, self)
+
+        def renew() -> tuple[Vended, Storage]:
+            others = self._asked_for_credentials(name, found.metadata.location)
+            return others, self._storage_of(others)
+
+        return Table(name, state, self, Renewing(loaded.vended, renew))
+
+    def _asked_for_credentials(self, name: Identifier, location: str) -> Vended:
+        if not self._client.config.endpoints.offer(endpoints.LOAD_CREDENTIALS):
+            self._forget(name)
+            return self._load(name).vended
+        names: dict[str, str | Identifier] = {"namespace": name[:-1], "table": name[-1]}
+        answer = self._client.json(endpoints.LOAD_CREDENTIALS, names, self._missing(name))
+        with self._remembering:
+            known = self._seen.get(name)
+        config = {} if known is None else known.vended.properties
+        return vended({**answer, "config": config}, location, self._storage_properties())
 
     def _opened(self, identifier: IdentifierLike, state: TableState) -> Table:
         namespace, name = table_of(identifier)

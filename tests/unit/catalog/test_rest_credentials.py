@@ -1,0 +1,158 @@
+"""What a REST catalog gives to reach the files of its tables: which of it is used, and how long."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import icefield as ice
+from icefield.catalog.rest.credentials import vended
+from worlds.rest_server import Server, error, served
+
+ROWS = pa.table({"id": [1]})
+LOCATION = "s3://bucket/wh/n/t"
+
+
+def of(prefix: str, **config: object) -> dict[str, Any]:
+    """Credentials of a prefix."""
+    return {
+        "prefix": prefix,
+        "config": {name.replace("_", "-").replace("--", "."): text for name, text in config.items()},
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "location", "expected"),
+    [
+        ({}, LOCATION, {}),
+        ({"config": None, "storage-credentials": None}, LOCATION, {}),
+        ({"config": {"s3.endpoint": "http://h", "token": "t", "other": "x"}}, LOCATION, {"s3.endpoint": "http://h"}),
+        # The longest prefix wins, and no part of a shorter one is left.
+        (
+            {
+                "config": {"s3.access-key-id": "c", "s3.session-token": "c", "s3.region": "r"},
+                "storage-credentials": [
+                    of("s3://bucket/wh/n", s3__access_key_id="long", s3__secret_access_key="l"),
+                    of("s3://bucket", s3__access_key_id="short", s3__session_token="s"),
+                    of("s3://other", s3__access_key_id="other"),
+                    of("s3://bucket/wh/n/t/deeper", s3__access_key_id="deeper"),
+                ],
+            },
+            LOCATION,
+            {"s3.access-key-id": "long", "s3.secret-access-key": "l", "s3.region": "r"},
+        ),
+        ({"storage-credentials": [of("s3", s3__region="r")]}, LOCATION, {"s3.region": "r"}),
+        ({"storage-credentials": [of("s3://bucket/", s3__region="r")]}, "s3a://bucket/t", {"s3.region": "r"}),
+        ({"storage-credentials": [of("gs", gcs__oauth2__token="t")]}, "gs://b/t", {"gcs.oauth2.token": "t"}),
+        (
+            {"storage-credentials": [of("abfss://c@a.dfs.core.windows.net/", adls__sas_token__a="t")]},
+            "abfss://c@a.dfs.core.windows.net/t",
+            {"adls.sas-token.a": "t"},
+        ),
+        ({"storage-credentials": ["x", None, {"prefix": 5}, {"prefix": "s3", "config": None}]}, LOCATION, {}),
+        (
+            {"config": {"s3.region": 5, "s3.endpoint": None, "s3.path-style-access": True}},
+            LOCATION,
+            {"s3.region": "5", "s3.path-style-access": "true"},
+        ),
+        # What only the user decides.
+        (
+            {"config": {"io.allowed-locations": "file:///", "tls.verify": "false", "s3.proxy-uri": "http://p"}},
+            LOCATION,
+            {},
+        ),
+    ],
+)
+def test_which_credentials_are_used(answer: dict[str, Any], location: str, expected: dict[str, str]) -> None:
+    assert vended(answer, location, {}).properties == expected
+
+
+def test_remote_signing_is_refused_unless_there_are_keys() -> None:
+    signs = {"config": {"s3.remote-signing-enabled": "true"}}
+    with pytest.raises(ice.UnsupportedFeatureError, match="sign each request to S3 itself"):
+        vended(signs, LOCATION, {})
+    vended(signs, LOCATION, {"s3.access-key-id": "mine"})
+    vended(signs, "gs://b/t", {})
+    keys = [of("s3://bucket", s3__access_key_id="k", s3__secret_access_key="s")]
+    assert "s3.access-key-id" in vended({**signs, "storage-credentials": keys}, LOCATION, {}).properties
+
+
+def test_when_credentials_are_renewed() -> None:
+    now = time.time() * 1000
+    names = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms.acc")
+    for life, due in [(3_600_000, 3_300_000), (60_000, 30_000), (-5000, -2500)]:
+        found = vended({"config": dict.fromkeys(names, str(int(now + life)))}, LOCATION, {})
+        assert found.expires_ms == int(now + life)
+        assert found.due_ms is not None
+        assert abs(found.due_ms - now - due) < 1000
+    assert vended({"config": {names[0]: "soon"}}, LOCATION, {}).expires_ms is None
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with served(tmp_path) as made:
+        made.namespaces["n",] = {}
+        yield made
+
+
+def keys(server: Server, name: str, life: float) -> dict[str, Any]:
+    """Credentials for the folder of the server, which expire after some seconds."""
+    end = str(int((time.time() + life) * 1000))
+    return of(f"file://{server.folder}", s3__access_key_id=name, s3__session_token_expires_at_ms=end)
+
+
+def used(table: ice.Table) -> str:
+    """The key that the storage of a table has."""
+    properties = table.storage.__reduce__()[1][0]
+    return str(properties["s3.access-key-id"])
+
+
+@pytest.mark.parametrize("route", ["credentials", "table"])
+def test_credentials_are_renewed(server: Server, route: str, caplog: pytest.LogCaptureFixture) -> None:
+    if route == "credentials":
+        listed = ["GET", "POST", "DELETE"]
+        path = "/v1/{prefix}/namespaces/{namespace}/tables"
+        server.config["endpoints"] = [
+            *(f"{method} {path}/{{table}}" for method in listed),
+            f"POST {path}",
+            f"GET {path}/{{table}}/credentials",
+        ]
+    catalog = ice.load_catalog("c", uri=server.uri, **{"s3.region": "r"})
+    server.with_table = {"storage-credentials": [keys(server, "first", 3600)]}
+    table = catalog.create_table("n.t", ROWS.schema)
+    assert used(table) == used(catalog.load_table("n.t")) == "first"
+    before = len(server.asked)
+    assert used(table.append(ROWS)) == "first"
+    assert not [one for one in server.asked[before:] if one.names[-1] == "credentials"]
+
+    # They are about to expire.
+    server.with_table = {"storage-credentials": [keys(server, "second", -1)]}
+    table = ice.load_catalog("c", uri=server.uri).load_table("n.t")
+    third = [keys(server, "third", 3600)]
+    if route == "credentials":
+        server.script((200, {"storage-credentials": third}, {}), ends="/credentials")
+    else:
+        server.with_table = {"storage-credentials": third}
+    assert used(table) == "third"
+    # What was begun with the old ones does not bring them back.
+    server.with_table = {}
+    assert used(table.append(ROWS)) == used(table.refresh()) == "third"
+    assert table.scan().count() == 2
+    assert used(pickle.loads(pickle.dumps(table))) == "third"
+
+    # A server that cannot give others is asked again later, and the old ones are used.
+    server.with_table = {"storage-credentials": [keys(server, "fourth", -1)]}
+    table = ice.load_catalog("c", uri=server.uri).load_table("n.t")
+    server.script(*[error(400, "x", "no more")] * 9, method="GET")
+    caplog.set_level(logging.WARNING, "icefield")
+    before = len(server.asked)
+    assert used(table) == used(table) == "fourth"
+    assert len(server.asked) == before + 1
+    assert "cannot be renewed: no more" in caplog.text
