@@ -5,16 +5,16 @@ from __future__ import annotations
 import click
 
 from icefield import __version__
-from icefield.cli import changes, creation, files, maintenance
-from icefield.cli.calling import call_procedure
-from icefield.cli.catalog import catalog
-from icefield.cli.completion import completion
-from icefield.cli.metadata import metadata
-from icefield.cli.namespace import namespace
+from icefield.cli.groups import changes, creation, files, maintenance
+from icefield.cli.groups.calling import call_procedure
+from icefield.cli.groups.catalog import catalog
+from icefield.cli.groups.completion import completion
+from icefield.cli.groups.metadata import metadata
+from icefield.cli.groups.namespace import namespace
+from icefield.cli.groups.orc import orc
+from icefield.cli.groups.references import branch, tag
+from icefield.cli.groups.table import table
 from icefield.cli.options import CommandGroup, given
-from icefield.cli.orc import orc
-from icefield.cli.references import branch, tag
-from icefield.cli.table import table
 
 __all__ = ["icefield"]
 

@@ -1,0 +1,1 @@
+"""The groups of commands, a file each; `icefield.cli.commands` registers them."""
