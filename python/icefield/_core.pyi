@@ -3121,6 +3121,142 @@ class WritePlan:
         change.
         """
 
+    def replace_partitions(
+        self,
+        table: TableState,
+        catalog: object,
+        identifier: object,
+        written: Sequence[bytes],
+        *,
+        branch: str = ...,
+        isolation: str | None = None,
+        snapshot_properties: Mapping[str, str] = ...,
+    ) -> tuple[TableState, int | None, bool, _RowCounts]:
+        """Commit the files that tasks have written, in place of everything in their partitions.
+
+        Return the new state, the id of the snapshot, whether an earlier run has made the change, and its numbers as
+        `RowChanges` returns them.
+        """
+
+@final
+class RowChangePlan:
+    """What all workers of a change of rows have in common: the table, its files with such rows, and its id."""
+
+    def __new__(
+        cls,
+        table: TableState,
+        command: str,
+        filter: Expression | str | None,
+        *,
+        exact: bool = False,
+        mode: str | None = None,
+        isolation: str | None = None,
+        branch: str = ...,
+        case_sensitive: bool = True,
+        properties: Mapping[str, str] = ...,
+        widened_by: object = None,
+    ) -> RowChangePlan: ...
+    @staticmethod
+    def from_bytes(data: bytes) -> RowChangePlan:
+        """Return the plan of what `to_bytes` returned."""
+
+    def to_bytes(self) -> bytes:
+        """Return all that another machine needs to take rows out, except for the properties of the storage."""
+
+    @property
+    def write(self) -> WritePlan:
+        """The write of new rows."""
+
+    @property
+    def command(self) -> str:
+        """The kind of the change by its name."""
+
+    @property
+    def branch(self) -> str:
+        """The branch that is changed."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether every row that the filter matches is taken out."""
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """Id of the snapshot whose rows are changed; ``None`` if the table is empty."""
+
+    @property
+    def file_count(self) -> int:
+        """Number of data files that may have rows to take out."""
+
+    def tasks(
+        self,
+        selected_fields: Sequence[str] | None = None,
+        *,
+        whole_files: bool = False,
+        split_size: int | None = None,
+        lookback: int | None = None,
+        open_file_cost: int | None = None,
+        parallelism: int | None = None,
+    ) -> list[ReadTask]:
+        """Return the tasks that read the rows which the filter matches.
+
+        With ``whole_files``, no file is in two tasks.
+        """
+
+    def discard(self, storage: Storage, written: Sequence[bytes], *, search: bool) -> tuple[int, list[str]]:
+        """Delete the files of a change that was certainly not committed.
+
+        Return how many could not be deleted, and the first reasons. With ``search``, files that no worker has reported
+        are looked for as well.
+        """
+
+    def discard_lost(self, storage: Storage, committed: Sequence[bytes]) -> tuple[int, list[str]]:
+        """Delete the files of attempts that lost: those of this change that no committed worker has reported.
+
+        Return how many could not be deleted, and the first reasons.
+        """
+
+    def commit(
+        self,
+        table: TableState,
+        catalog: object,
+        identifier: object,
+        removed: Sequence[bytes],
+        added: Sequence[bytes],
+        *,
+        snapshot_properties: Mapping[str, str] = ...,
+    ) -> tuple[TableState, int | None, bool, _RowCounts]:
+        """Commit what workers took out and the new rows that they have written.
+
+        Return the new state, the id of the snapshot, whether an earlier run has made the change, and its numbers as
+        `RowChanges` returns them.
+        """
+
+@final
+class RowRemover:
+    """A worker that takes rows out of data files."""
+
+    def __new__(
+        cls,
+        plan: RowChangePlan,
+        storage: Storage,
+        *,
+        task: int = 0,
+        attempt: int = 0,
+        memory_limit: int | None = None,
+        unique: bool = False,
+    ) -> RowRemover: ...
+    def remove(self, rows: object) -> None:
+        """Take out the rows at the places in the columns ``_file`` and ``_pos``."""
+
+    def close(self) -> tuple[bytes, int, int, int]:
+        """Write what the change needs.
+
+        Return its description for `RowChangePlan.commit`, and the numbers of new files, of rows taken out and of bytes.
+        """
+
+    def abort(self) -> None:
+        """Give up what was taken out; this has no effect after `close`."""
+
 @final
 class TaskWriter:
     """A writer of the data files of one task of a distributed write."""

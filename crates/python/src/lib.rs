@@ -64,6 +64,7 @@ const ROOMS: &[Room] = &[
     table::migration::register,
     table::outcomes::register,
     table::write::register,
+    table::row_change::register,
     table::changes::rows::register,
     table::changes::merging::register,
     table::changes::upsert_stream::register,

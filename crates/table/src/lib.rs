@@ -92,4 +92,4 @@ pub mod write;
 
 pub use error::{Error, Result, UnknownCommit};
 pub use limits::{limits, orc_limits};
-pub use table::{Appended, Changed, Table};
+pub use table::{Appended, Changed, RowsCommitted, Table};

@@ -9,11 +9,14 @@ use icefield_format::manifest::DataFile;
 use icefield_format::metadata::{MetadataUpdate, TableMetadata, UpdateRequirement};
 
 use crate::commit::{
-    Catalog, Change, Committed, Content, SnapshotOptions, SnapshotProducer, Transaction, Updates, WithUpdates, commit,
-    require_same_table,
+    Catalog, Change, Committed, Content, IDEMPOTENCY_KEY, SnapshotOptions, SnapshotProducer, Transaction, Updates,
+    WithUpdates, commit, made_by_key, require_same_table,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::operation::append::{Append, AppendOptions};
+use crate::operation::distributed::{RemovedRows, RowChangePlan, replace_written};
+use crate::operation::replace_rows::RowsReplaced;
+use crate::operation::row_change::Isolation;
 use crate::plan::{At, Scan};
 use crate::storage::Storage;
 use crate::write::WritePlan;
@@ -103,6 +106,7 @@ impl Table {
     /// As [`Table::append`]; [`crate::Error::TableReplaced`] if the write was planned for another table.
     pub fn append_written(&self, plan: &WritePlan, files: Vec<DataFile>, options: SnapshotOptions) -> Result<Appended> {
         require_same_table(plan.table_uuid.as_deref(), self.metadata(), &self.committed.location)?;
+        refuse_of_rows(plan)?;
         let (requirements, updates) = plan.widening();
         if updates.is_empty() {
             return self.append_files(files, options);
@@ -114,6 +118,86 @@ impl Table {
         let table = self.make(&mut change)?;
         let (snapshot_id, made_before) = made(&change);
         Ok(Appended { table, snapshot_id, made_before, rows: if made_before { 0 } else { rows } })
+    }
+
+    /// Commits a change of rows that workers have made: what they took out, and the files of new rows, by worker. Files that
+    /// match whole are dropped here. Without any change there is no snapshot. If it fails, the files of the workers stay, and are the
+    /// caller's.
+    ///
+    /// # Errors
+    /// As [`Table::change`]; two results of one task or about one data file, and [`crate::Error::TableReplaced`] if the change
+    /// was planned for another table.
+    pub fn commit_rows(
+        &self,
+        plan: &RowChangePlan,
+        removed: Vec<RemovedRows>,
+        added: Vec<Vec<DataFile>>,
+        options: SnapshotOptions,
+    ) -> Result<RowsCommitted> {
+        let options = SnapshotOptions { branch: plan.branch().to_owned(), ..options };
+        let table = self.with_snapshot(plan.write(), plan.snapshot_id())?;
+        if let Some(made) = table.made_before(&options)? {
+            return Ok(RowsCommitted::nothing(table, Some(made)));
+        }
+        let collected = plan.collect(&table.storage, removed, added)?;
+        let done = collected.done;
+        match collected.change(table.storage.clone(), options)? {
+            None => Ok(RowsCommitted::nothing(table, None)),
+            Some(change) => table.make_of_rows(change, done),
+        }
+    }
+
+    /// Commits the files that the tasks of a distributed write have written, by task, in place of everything in their
+    /// partitions. If that fails they stay, and are the caller's.
+    ///
+    /// # Errors
+    /// As [`Table::commit_rows`]; a table without partitions, and files of other partition specs that may have rows of these
+    /// partitions.
+    pub fn replace_partitions(
+        &self,
+        plan: &WritePlan,
+        written: Vec<Vec<DataFile>>,
+        isolation: Option<Isolation>,
+        options: SnapshotOptions,
+    ) -> Result<RowsCommitted> {
+        refuse_of_rows(plan)?;
+        let table = self.with_snapshot(plan, plan.head(&options.branch))?;
+        if let Some(made) = table.made_before(&options)? {
+            return Ok(RowsCommitted::nothing(table, Some(made)));
+        }
+        match replace_written(&table.storage, table.metadata(), plan, written, isolation, options)? {
+            None => Ok(RowsCommitted::nothing(table, None)),
+            Some((change, done)) => table.make_of_rows(change, done),
+        }
+    }
+
+    fn make_of_rows(&self, mut change: Box<dyn Change>, done: RowsReplaced) -> Result<RowsCommitted> {
+        let table = self.make(&mut *change)?;
+        let (snapshot_id, made_before) = made(&*change);
+        Ok(match made_before {
+            true => RowsCommitted::nothing(table, snapshot_id),
+            false => RowsCommitted { table, snapshot_id, made_before, done },
+        })
+    }
+
+    /// The snapshot that an earlier run of a change has made, as far as it is known here; the commit looks again.
+    fn made_before(&self, options: &SnapshotOptions) -> Result<Option<i64>> {
+        let Some(key) = options.properties.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+        made_by_key(self.metadata(), &options.branch, key)
+    }
+
+    /// The table of a plan that was made of a snapshot: as it is known here, or as the catalog has it where the plan is
+    /// newer.
+    fn with_snapshot(&self, plan: &WritePlan, snapshot_id: Option<i64>) -> Result<Self> {
+        let same =
+            |table: &Self| require_same_table(plan.table_uuid.as_deref(), table.metadata(), &table.committed.location);
+        same(self)?;
+        if snapshot_id.is_none_or(|id| self.metadata().snapshot(id).is_some()) {
+            return Ok(self.clone());
+        }
+        let table = self.refresh()?;
+        same(&table)?;
+        Ok(table)
     }
 
     /// Makes one snapshot with this content, such as a [`RowDelta`](crate::operation::row_delta::RowDelta), and commits it.
@@ -174,6 +258,36 @@ pub struct Changed {
     pub made_before: bool,
 }
 
+/// What a change of rows by workers has done.
+#[derive(Debug)]
+pub struct RowsCommitted {
+    /// The table with the change.
+    pub table: Table,
+    /// The new snapshot; that of the earlier run, if the change was made before; none if nothing changed.
+    pub snapshot_id: Option<i64>,
+    /// Whether an earlier run of the change, with the same idempotency key, has made it.
+    pub made_before: bool,
+    /// Rows taken out and added now, and what became of files.
+    pub done: RowsReplaced,
+}
+
+impl RowsCommitted {
+    /// Nothing was done, or it was done before by this snapshot.
+    fn nothing(table: Table, snapshot_id: Option<i64>) -> Self {
+        Self { table, snapshot_id, made_before: snapshot_id.is_some(), done: RowsReplaced::default() }
+    }
+}
+
+/// Refuses to commit the new rows of a change that takes others out by themselves.
+fn refuse_of_rows(plan: &WritePlan) -> Result<()> {
+    match plan.is_of_rows() {
+        true => Err(Error::invalid(
+            "these files are the new rows of a change that takes others out: commit them by commit_rows",
+        )),
+        false => Ok(()),
+    }
+}
+
 /// What an append has done.
 #[derive(Debug)]
 pub struct Appended {
@@ -188,7 +302,7 @@ pub struct Appended {
 }
 
 /// The snapshot that a committed change, or an earlier run of it, has made, and whether it was the earlier run.
-fn made(change: &impl Change) -> (Option<i64>, bool) {
+fn made(change: &dyn Change) -> (Option<i64>, bool) {
     let snapshot_id = change.made_snapshot_id();
     (snapshot_id, snapshot_id.is_some() && change.snapshot_id().is_none())
 }

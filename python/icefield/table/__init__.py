@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from icefield._core import Storage, TableState
 from icefield._hints import ELSEWHERE, MISSING_VERBS
 from icefield._inputs.arguments import property_texts, summary_entries
 from icefield._inputs.metadata_files import newest_metadata
 from icefield._inputs.secrets import guarded, revealed
-from icefield.distributed import Committed, WritePlan, WrittenFiles
+from icefield.distributed import Committed, RowChangePlan, WritePlan, WrittenFiles
 from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError
 from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan
 from icefield.metadata import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icefield.arrow import ArrowSchemaExportable
+    from icefield.expressions import RowFilter
     from icefield.table.catalog import TableCatalog
+    from icefield.table.rows import Isolation, RowMode
 
 __all__ = [
     "CreateTableTransaction",
@@ -142,9 +144,11 @@ class Table(TableReads, BranchedTable):
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str = OWN_BRANCH,
         *,
+        mode: Literal["append", "dynamic"] = "append",
+        isolation: Isolation | None = None,
         idempotency_key: str | None = None,
     ) -> Committed:
-        """Append the files that the tasks of a write wrote, in one snapshot.
+        """Commit the files that the tasks of a write wrote, in one snapshot.
 
         If it fails, the files are kept: commit them again or delete them with `WritePlan.discard`. This table then
         has the rows, as after `append`.
@@ -159,6 +163,12 @@ class Table(TableReads, BranchedTable):
             Entries of the snapshot's summary.
         branch
             The branch to which the snapshot is added.
+        mode
+            ``"append"`` adds the files; ``"dynamic"`` replaces the partitions that they are in, as
+            `dynamic_partition_overwrite` does. Nothing happens then without files. An overwrite by a filter is a
+            `new_row_change`.
+        isolation
+            With ``mode="dynamic"``, as for `dynamic_partition_overwrite`, of commits since `new_write`.
         idempotency_key
             As for `append`. If the change was made before, by other files, these are not the table's: the result says
             so, and `WritePlan.discard` deletes them.
@@ -170,6 +180,10 @@ class Table(TableReads, BranchedTable):
 
         Raises
         ------
+        InvalidArgumentError
+            With ``mode="dynamic"``, if the table has no partitions, or if two results are of one task.
+        ValidationException
+            With ``mode="dynamic"``, if there are files of other partition specs, or a conflict with another commit.
         CommitFailedException
             If every attempt lost to another commit.
         CommitStateUnknownException
@@ -179,9 +193,131 @@ class Table(TableReads, BranchedTable):
         base, branch = self._state, self._on(branch)
         properties = summary_entries(snapshot_properties, idempotency_key)
         catalog = self._require_catalog()
-        state, committed = plan.append(
-            base, catalog, self._identifier, written, branch=branch, snapshot_properties=properties
+        if mode == "append":
+            if isolation is not None:
+                raise InvalidArgumentError(
+                    'isolation: an append conflicts with no commit: leave it out, or pass mode="dynamic"'
+                )
+            state, committed = plan.append(
+                base, catalog, self._identifier, written, branch=branch, snapshot_properties=properties
+            )
+        elif mode == "dynamic":
+            state, committed = plan.replace_partitions(
+                base,
+                catalog,
+                self._identifier,
+                written,
+                branch=branch,
+                isolation=isolation,
+                snapshot_properties=properties,
+            )
+        else:
+            raise InvalidArgumentError(f"mode: expected 'append' or 'dynamic', got {mode!r}")
+        self._advance(state, base)
+        return committed
+
+    def new_row_change(
+        self,
+        command: Literal["delete", "update", "merge", "overwrite"],
+        row_filter: RowFilter | None = None,
+        *,
+        exact: bool = False,
+        mode: RowMode | None = None,
+        isolation: Isolation | None = None,
+        branch: str = OWN_BRANCH,
+        case_sensitive: bool = True,
+        properties: Mapping[str, str] | None = None,
+        widened_by: ArrowSchemaExportable | None = None,
+    ) -> RowChangePlan:
+        """Plan a change of rows by workers (`icefield.distributed`); nothing is read or written yet but manifests.
+
+        Parameters
+        ----------
+        command
+            The kind of the change: which properties count for `mode` and `isolation`, those of ``write.delete``,
+            ``write.update`` or ``write.merge``. An overwrite has those of deletes.
+        row_filter
+            A filter that matches every row that is taken out, as for `delete`; all rows without it. It chooses the
+            files and the rows that tasks read, and other commits that add rows it matches are conflicts.
+        exact
+            Whether every row that the filter matches is taken out: files whose rows all match are then dropped unread,
+            and are in no task. The filter must not compare two columns.
+        mode, isolation
+            As for `delete`.
+        branch
+            The branch that is changed.
+        case_sensitive
+            Whether column names in the filter are case-sensitive.
+        properties, widened_by
+            As for `new_write`.
+
+        Examples
+        --------
+        >>> plan = table.new_row_change("delete", "amount < 0")  # doctest: +SKIP
+        >>> with RowRemover(plan, table.storage) as remover:  # doctest: +SKIP
+        ...     for task in plan.tasks([]):
+        ...         remover.remove(task.rows(table.storage))
+        >>> table.commit_rows(plan, [remover.written])  # doctest: +SKIP
+
+        """
+        return RowChangePlan.of(
+            self._state,
+            command,
+            row_filter,
+            exact=exact,
+            mode=mode,
+            isolation=isolation,
+            branch=self._on(branch),
+            case_sensitive=case_sensitive,
+            properties=property_texts(properties),
+            widened_by=widened_by,
         )
+
+    def commit_rows(
+        self,
+        plan: RowChangePlan,
+        removed: Iterable[WrittenFiles] = (),
+        added: Iterable[WrittenFiles] = (),
+        snapshot_properties: Mapping[str, str] | None = None,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Committed:
+        """Commit a change of rows by workers, in one snapshot; none if nothing changed.
+
+        If it fails, the files are kept: delete them with `RowChangePlan.discard`. This table then has the change, as
+        after `delete`.
+
+        Parameters
+        ----------
+        plan
+            The change, made by `new_row_change` of this table.
+        removed
+            The result of each `RowRemover`.
+        added
+            The result of each `TaskWriter` of new rows.
+        snapshot_properties
+            Entries of the snapshot's summary.
+        idempotency_key
+            As for `delete`. If the change was made before, by other files, these are not the table's: the result says
+            so, and `RowChangePlan.discard` deletes them.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If two results are of one task, or about one data file: one of them is of an attempt that lost.
+        ValidationException
+            If the change conflicts with another commit; the error names it.
+        CommitFailedException
+            If every attempt lost to another commit.
+        CommitStateUnknownException
+            If the outcome is unknown: the files may be part of the table, so keep them.
+
+        """
+        base = self._state
+        self._on(plan.branch)
+        properties = summary_entries(snapshot_properties, idempotency_key)
+        catalog = self._require_catalog()
+        state, committed = plan.commit(base, catalog, self._identifier, removed, added, snapshot_properties=properties)
         self._advance(state, base)
         return committed
 

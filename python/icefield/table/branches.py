@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from icefield._core import Transaction as CoreTransaction
     from icefield._inputs.identifiers import Identifier
     from icefield.arrow import ArrowSchemaExportable
-    from icefield.distributed import Committed, WritePlan, WrittenFiles
+    from icefield.distributed import Committed, RowChangePlan, WritePlan, WrittenFiles
     from icefield.errors import CommitStateUnknownException
+    from icefield.expressions import RowFilter
     from icefield.metadata import TableMetadata
     from icefield.table.catalog import TableCatalog
     from icefield.table.outcomes import CommitResolution
+    from icefield.table.rows import Isolation, RowMode
     from icefield.table.update import ManifestWriter
 
 __all__ = ["REFUSED", "BranchTransaction", "BranchWork"]
@@ -73,9 +75,39 @@ class BranchedTable(TableRows, TableChanges):
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str = OWN_BRANCH,
         *,
+        mode: Literal["append", "dynamic"] = "append",
+        isolation: Isolation | None = None,
         idempotency_key: str | None = None,
     ) -> Committed:
-        """Append the files that the tasks of a write wrote."""
+        """Commit the files that the tasks of a write wrote."""
+
+    @abstractmethod
+    def new_row_change(
+        self,
+        command: Literal["delete", "update", "merge", "overwrite"],
+        row_filter: RowFilter | None = None,
+        *,
+        exact: bool = False,
+        mode: RowMode | None = None,
+        isolation: Isolation | None = None,
+        branch: str = OWN_BRANCH,
+        case_sensitive: bool = True,
+        properties: Mapping[str, str] | None = None,
+        widened_by: ArrowSchemaExportable | None = None,
+    ) -> RowChangePlan:
+        """Plan a change of rows by workers."""
+
+    @abstractmethod
+    def commit_rows(
+        self,
+        plan: RowChangePlan,
+        removed: Iterable[WrittenFiles] = (),
+        added: Iterable[WrittenFiles] = (),
+        snapshot_properties: Mapping[str, str] | None = None,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Committed:
+        """Commit a change of rows by workers."""
 
 
 class BranchWork(ReadsRows, CommitsRows, ChangesAtOnce):
@@ -164,11 +196,59 @@ class BranchWork(ReadsRows, CommitsRows, ChangesAtOnce):
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str = OWN_BRANCH,
         *,
+        mode: Literal["append", "dynamic"] = "append",
+        isolation: Isolation | None = None,
         idempotency_key: str | None = None,
     ) -> Committed:
-        """Append the files that the tasks of a write wrote; see `Table.commit_files`."""
-        branch = self._on(branch)
-        return self._table.commit_files(plan, written, snapshot_properties, branch, idempotency_key=idempotency_key)
+        """Commit the files that the tasks of a write wrote; see `Table.commit_files`."""
+        return self._table.commit_files(
+            plan,
+            written,
+            snapshot_properties,
+            self._on(branch),
+            mode=mode,
+            isolation=isolation,
+            idempotency_key=idempotency_key,
+        )
+
+    def new_row_change(
+        self,
+        command: Literal["delete", "update", "merge", "overwrite"],
+        row_filter: RowFilter | None = None,
+        *,
+        exact: bool = False,
+        mode: RowMode | None = None,
+        isolation: Isolation | None = None,
+        branch: str = OWN_BRANCH,
+        case_sensitive: bool = True,
+        properties: Mapping[str, str] | None = None,
+        widened_by: ArrowSchemaExportable | None = None,
+    ) -> RowChangePlan:
+        """Plan a change of rows by workers; see `Table.new_row_change`."""
+        return self._table.new_row_change(
+            command,
+            row_filter,
+            exact=exact,
+            mode=mode,
+            isolation=isolation,
+            branch=self._on(branch),
+            case_sensitive=case_sensitive,
+            properties=properties,
+            widened_by=widened_by,
+        )
+
+    def commit_rows(
+        self,
+        plan: RowChangePlan,
+        removed: Iterable[WrittenFiles] = (),
+        added: Iterable[WrittenFiles] = (),
+        snapshot_properties: Mapping[str, str] | None = None,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Committed:
+        """Commit a change of rows by workers; see `Table.commit_rows`."""
+        self._on(plan.branch)
+        return self._table.commit_rows(plan, removed, added, snapshot_properties, idempotency_key=idempotency_key)
 
     def new_manifest_writer(
         self,

@@ -7,10 +7,11 @@ use arrow_schema::Schema as ArrowSchema;
 use icefield_format::manifest::DataFile;
 use icefield_format::metadata::properties::check_set;
 use icefield_table::commit::SnapshotOptions;
-use icefield_table::interrupt;
+use icefield_table::operation::row_change::Isolation;
 use icefield_table::storage::redacted;
 use icefield_table::write::conform::Matching;
 use icefield_table::write::{BackgroundWriter, Distribution, TableWriter, WritePlan, check_writable};
+use icefield_table::{RowsCommitted, interrupt};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -20,7 +21,9 @@ use crate::entry::detached;
 use crate::errors::{Result, from_rows};
 use crate::held::Held;
 use crate::storage::PyStorage;
+use crate::table::changes::rows::counted;
 use crate::table::state::PyTableState;
+use crate::table::changes::transaction::Counts;
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -31,7 +34,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// What all writers of a distributed write have in common: the table, its properties, and the id of the write.
 #[pyclass(frozen, name = "WritePlan", module = "icefield._core")]
 #[derive(Debug)]
-pub struct PyWritePlan(WritePlan);
+pub struct PyWritePlan(pub(super) WritePlan);
 
 /// A writer of the data files of one task of a distributed write.
 #[pyclass(frozen, name = "TaskWriter", module = "icefield._core")]
@@ -85,8 +88,8 @@ impl PyWritePlan {
     /// Raise ``ValidationError`` if rows of this schema cannot be written, without writing any.
     #[pyo3(signature = (storage, schema, *, allow_missing=true))]
     fn check(&self, storage: &Bound<'_, PyStorage>, schema: SchemaInput, allow_missing: bool) -> Result<()> {
-        let mut config = self.0.config(storage.get().0.clone(), 0, 0);
-        config.matching = Matching { allow_missing, ignore_extra: false };
+        let matching = Matching { allow_missing, ignore_extra: false };
+        let config = self.0.config_for(&schema.0, storage.get().0.clone(), 0, 0, matching)?;
         Ok(TableWriter::new(config, &schema.0).map(drop)?)
     }
 
@@ -144,6 +147,46 @@ impl PyWritePlan {
         let state = state.with(appended.table.committed().clone());
         Ok((state, appended.snapshot_id, appended.rows, appended.made_before))
     }
+
+    /// Commit the files that tasks have written, in place of everything in their partitions.
+    ///
+    /// Return the new state, the id of the snapshot, whether an earlier run has made the change, and its numbers as
+    /// `RowChanges` returns them.
+    #[pyo3(signature = (
+        table, catalog, identifier, written, *, branch="main".to_owned(), isolation=None, snapshot_properties=BTreeMap::new()
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "the table, its place in the catalog, and the keywords of a commit")]
+    fn replace_partitions(
+        &self,
+        py: Python<'_>,
+        table: &Bound<'_, PyTableState>,
+        catalog: Py<PyAny>,
+        identifier: Py<PyAny>,
+        written: Vec<PyBackedBytes>,
+        branch: String,
+        isolation: Option<&str>,
+        snapshot_properties: BTreeMap<String, String>,
+    ) -> Result<RowsDone> {
+        let state = table.get();
+        let open = state.table(catalog, identifier)?;
+        let isolation = isolation.map(Isolation::parse).transpose()?;
+        let properties = snapshot_properties.into_iter().collect();
+        let options = SnapshotOptions { branch, properties, ..SnapshotOptions::default() };
+        let done = detached(py, || {
+            let files = written.into_iter().map(|bytes| self.0.files_from_bytes(&bytes));
+            let files = files.collect::<icefield_table::Result<Vec<_>>>()?;
+            open.replace_partitions(&self.0, files, isolation, options)
+        })??;
+        Ok(rows_done(state, done))
+    }
+}
+
+/// The new state, the id of the snapshot, whether an earlier run has made the change, and its numbers.
+pub(super) type RowsDone = (PyTableState, Option<i64>, bool, Counts);
+
+/// What a change of rows by workers has done.
+pub(super) fn rows_done(state: &PyTableState, done: RowsCommitted) -> RowsDone {
+    (state.with(done.table.committed().clone()), done.snapshot_id, done.made_before, counted(done.done))
 }
 
 impl PyWritePlan {
@@ -180,8 +223,8 @@ impl PyTaskWriter {
         let plan = plan.get().0.clone();
         let storage = &storage.get().0;
         let written_to = if dry_run { storage.unwritten() } else { storage.clone() };
-        let mut config = plan.config(written_to, task, attempt);
-        config.matching = Matching { allow_missing, ignore_extra: false };
+        let matching = Matching { allow_missing, ignore_extra: false };
+        let mut config = plan.config_for(&schema.0, written_to, task, attempt, matching)?;
         if clustered {
             config.distribution = Distribution::Clustered;
         }

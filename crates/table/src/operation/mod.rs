@@ -15,4 +15,4 @@ pub mod upsert;
 pub use files::{
     append, cherry_pick, delete, overwrite, replace_partitions, rewrite_files, rewrite_manifests, row_delta,
 };
-pub use rows::{delete_rows, matching, overwrite_rows, replace_rows, row_change};
+pub use rows::{delete_rows, distributed, matching, overwrite_rows, replace_rows, row_change};

@@ -2,6 +2,7 @@
 //! library makes them, so that its tools find them).
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use icefield_format::metadata::StringMap;
@@ -120,19 +121,25 @@ pub struct FileNames {
     operation: Uuid,
     suffix: &'static str,
     extension: &'static str,
-    count: AtomicU32,
+    count: Arc<AtomicU32>,
 }
 
 impl FileNames {
     /// Names for one attempt at one task. The operation's id is one for the whole write, fresh for each.
     pub fn new(task: u32, attempt: u64, operation: Uuid, extension: &'static str) -> Self {
-        Self { task, attempt, operation, suffix: "", extension, count: AtomicU32::new(0) }
+        Self { task, attempt, operation, suffix: "", extension, count: Arc::default() }
     }
 
     /// The same names, with this before the extension.
     #[must_use]
     pub fn with_suffix(self, suffix: &'static str) -> Self {
         Self { suffix, ..self }
+    }
+
+    /// The same names, with the numbers that others count as well.
+    #[must_use]
+    pub fn counting(self, count: Arc<AtomicU32>) -> Self {
+        Self { count, ..self }
     }
 
     /// The next name.

@@ -1,20 +1,23 @@
 //! What every task of a distributed write needs to know about the table, as bytes: created once by the driver, sent
 //! to all executors.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use arrow_schema::Schema as ArrowSchema;
 use icefield_format::manifest::DataFile;
 use icefield_format::metadata::{
-    MetadataBuilder, MetadataUpdate, StringMap, TableMetadata, UpdateRequirement, requirements_for_update,
+    MAIN_BRANCH, MetadataBuilder, MetadataUpdate, StringMap, TableMetadata, UpdateRequirement, requirements_for_update,
 };
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::types::Schema;
+use icefield_format::types::reserved::ROW_ID;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use uuid::Uuid;
 
+use super::conform::Matching;
+use super::lineage::with_lineage_columns;
 use super::location::DataLocations;
 use super::widening::asked_by;
 use super::wire;
@@ -23,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::storage::{Leftover, Storage};
 
 /// Version of the format; a reader refuses other versions.
-const FORM: u32 = 2;
+const FORM: u32 = 3;
 
 /// One write, shared by all its tasks.
 #[derive(Debug, Clone)]
@@ -37,6 +40,12 @@ pub struct WritePlan {
     order: Arc<SortOrder>,
     /// The id of the write, part of its file names.
     pub operation: Uuid,
+    /// The snapshots of branches when the write was planned.
+    heads: BTreeMap<String, i64>,
+    /// Whether the rows are those of a change that takes others out.
+    of_rows: bool,
+    /// Whether rows that were there before are written: they may have row ids.
+    row_ids: bool,
     /// Schema changes for the rows, and their requirements; not in the serialized plan.
     widening: (Vec<UpdateRequirement>, Vec<MetadataUpdate>),
 }
@@ -46,11 +55,14 @@ struct PlanForm {
     form: u32,
     table_uuid: Option<String>,
     location: String,
-    properties: std::collections::BTreeMap<String, String>,
+    properties: BTreeMap<String, String>,
     schema: Json,
     spec: Json,
     order: Json,
     operation: Uuid,
+    heads: BTreeMap<String, i64>,
+    of_rows: bool,
+    row_ids: bool,
 }
 
 impl WritePlan {
@@ -64,6 +76,9 @@ impl WritePlan {
             spec: metadata.default_spec().clone(),
             order: metadata.default_sort_order().clone(),
             operation: Uuid::new_v4(),
+            heads: heads(metadata),
+            of_rows: false,
+            row_ids: false,
             widening: (Vec::new(), Vec::new()),
         }
     }
@@ -89,11 +104,70 @@ impl WritePlan {
         &self.widening
     }
 
+    /// The partition spec of its files.
+    pub(crate) fn spec(&self) -> &Arc<PartitionSpec> {
+        &self.spec
+    }
+
+    /// The columns of its files.
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
     /// The plan with other values of some table properties, for this write only.
     #[must_use]
     pub fn with_properties(mut self, properties: impl IntoIterator<Item = (String, String)>) -> Self {
         self.properties.extend(properties);
         self
+    }
+
+    /// The plan of new rows of a change that takes others out. In tables with row ids, those of rows that were there before
+    /// come with them.
+    #[must_use]
+    pub(crate) fn of_rows(self, row_ids: bool) -> Self {
+        Self { of_rows: true, row_ids, ..self }
+    }
+
+    /// Whether the rows are those of a change that takes others out: not to be committed alone.
+    pub fn is_of_rows(&self) -> bool {
+        self.of_rows
+    }
+
+    /// The table as this write leaves it, without its history.
+    pub(crate) fn table(&self, metadata: &TableMetadata) -> Result<TableMetadata> {
+        let (_, updates) = &self.widening;
+        if updates.is_empty() {
+            return Ok(metadata.without_history(self.properties.clone()));
+        }
+        let builder = MetadataBuilder::from_base(metadata, metadata.last_updated_ms());
+        let widened = builder.apply_all(updates.iter().cloned())?.build()?;
+        Ok(widened.without_history(self.properties.clone()))
+    }
+
+    /// The snapshot that a branch had when the write was planned; of one that did not exist, that of the main branch.
+    pub fn head(&self, branch: &str) -> Option<i64> {
+        self.heads.get(branch).or_else(|| self.heads.get(MAIN_BRANCH)).copied()
+    }
+
+    /// The writer configuration of a task whose rows have these columns.
+    ///
+    /// # Errors
+    /// A schema that the columns of row lineage do not go with.
+    pub fn config_for(
+        &self,
+        rows: &ArrowSchema,
+        storage: Storage,
+        task: u32,
+        attempt: u64,
+        matching: Matching,
+    ) -> Result<WriterConfig> {
+        let mut config = self.config(storage, task, attempt);
+        config.matching = matching;
+        let has = |name: &str| rows.fields().iter().any(|field| field.name() == name);
+        if self.row_ids && has(ROW_ID.name) {
+            config.schema = with_lineage_columns(&self.schema, |name| matching.allow_missing || has(name))?;
+        }
+        Ok(config)
     }
 
     /// The writer configuration of a task.
@@ -154,7 +228,16 @@ impl WritePlan {
 
     /// Serializes the plan.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let form = PlanForm {
+        serde_json::to_vec(&self.form()).map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    /// The plan as JSON, a part of others.
+    pub(crate) fn to_json(&self) -> Result<Json> {
+        serde_json::to_value(self.form()).map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    fn form(&self) -> PlanForm {
+        PlanForm {
             form: FORM,
             table_uuid: self.table_uuid.clone(),
             location: self.location.clone(),
@@ -163,14 +246,25 @@ impl WritePlan {
             spec: self.spec.to_json(),
             order: self.order.to_json(),
             operation: self.operation,
-        };
-        serde_json::to_vec(&form).map_err(|error| Error::Internal(error.to_string()))
+            heads: self.heads.clone(),
+            of_rows: self.of_rows,
+            row_ids: self.row_ids,
+        }
     }
 
     /// Deserializes a plan from [`WritePlan::to_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let form: PlanForm =
-            serde_json::from_slice(bytes).map_err(|error| Error::invalid(format!("not a write plan: {error}")))?;
+        let form = serde_json::from_slice(bytes);
+        Self::of(form.map_err(|error| Error::invalid(format!("not a write plan: {error}")))?)
+    }
+
+    /// Reads a plan from [`WritePlan::to_json`].
+    pub(crate) fn from_json(json: Json) -> Result<Self> {
+        let form = serde_json::from_value(json);
+        Self::of(form.map_err(|error| Error::invalid(format!("not a write plan: {error}")))?)
+    }
+
+    fn of(form: PlanForm) -> Result<Self> {
         if form.form != FORM {
             return Err(Error::invalid(format!(
                 "not a write plan that can be read here: expected version {FORM}, got {}",
@@ -185,9 +279,23 @@ impl WritePlan {
             spec: Arc::new(PartitionSpec::from_json(&form.spec)?),
             order: Arc::new(SortOrder::from_json(&form.order)?),
             operation: form.operation,
+            heads: form.heads,
+            of_rows: form.of_rows,
+            row_ids: form.row_ids,
             widening: (Vec::new(), Vec::new()),
         })
     }
+}
+
+/// The snapshots of all branches.
+fn heads(metadata: &TableMetadata) -> BTreeMap<String, i64> {
+    let branches = metadata.refs().iter().filter(|(_, reference)| reference.is_branch());
+    let mut heads: BTreeMap<String, i64> = branches.map(|(name, branch)| (name.clone(), branch.snapshot_id)).collect();
+    // Some writers set the current snapshot without its branch.
+    if let Some(current) = metadata.current_snapshot_id() {
+        heads.entry(MAIN_BRANCH.to_owned()).or_insert(current);
+    }
+    heads
 }
 
 fn name_of(path: &str) -> &str {

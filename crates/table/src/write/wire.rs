@@ -5,7 +5,7 @@
 use icefield_format::avro::{Codec, Compression};
 use icefield_format::manifest::entries::{self, ReadOptions};
 use icefield_format::manifest::write::{ManifestOptions, ManifestWriter};
-use icefield_format::manifest::{DataFile, ManifestContent, Metrics};
+use icefield_format::manifest::{DataFile, FileContent, ManifestContent, Metrics};
 use icefield_format::spec::PartitionSpec;
 use icefield_format::types::Schema;
 
@@ -17,11 +17,15 @@ const VERSION: u8 = 3;
 /// A placeholder for the snapshot, which does not exist yet.
 const NO_SNAPSHOT: i64 = 1;
 
-/// Serializes data files of one partition spec.
+/// Serializes data files, or delete files, of one partition spec.
 pub fn to_bytes(files: &[DataFile], schema: &Schema, spec: &PartitionSpec) -> Result<Vec<u8>> {
+    let content = match files.first().map(|file| file.content) {
+        None | Some(FileContent::Data) => ManifestContent::Data,
+        Some(_) => ManifestContent::Deletes,
+    };
     let mut writer = ManifestWriter::new(ManifestOptions {
         format_version: VERSION,
-        content: ManifestContent::Data,
+        content,
         schema,
         spec,
         snapshot_id: NO_SNAPSHOT,
@@ -39,7 +43,7 @@ pub fn to_bytes(files: &[DataFile], schema: &Schema, spec: &PartitionSpec) -> Re
     Ok(writer.finish("written files")?.0)
 }
 
-/// Deserializes data files from [`to_bytes`].
+/// Deserializes the files of [`to_bytes`].
 pub fn from_bytes(bytes: &[u8], schema: &Schema, spec: &PartitionSpec) -> Result<Vec<DataFile>> {
     let partition_type = spec.tuple_type(schema);
     let options =

@@ -1,7 +1,7 @@
 //! Writes a stream of batches to the data files of one task: routed to partitions, sorted, rolled over by size, in
 //! bounded memory.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{RecordBatch, UInt32Array};
@@ -85,6 +85,8 @@ pub struct WriterConfig {
     pub operation: Uuid,
     /// Suffix of file names, before the extension.
     pub suffix: &'static str,
+    /// Counts the files in their names; shared by several writers of one attempt at a task.
+    pub count: Arc<AtomicU32>,
     /// Maximum bytes of buffered rows.
     pub memory_bytes: usize,
     /// Maximum open files. Rows of further partitions are buffered in memory and then in a temporary file; with
@@ -121,6 +123,7 @@ impl WriterConfig {
             attempt: 0,
             operation: Uuid::new_v4(),
             suffix: "",
+            count: Arc::default(),
             memory_bytes: 512 << 20,
             open_files: 512,
         }
@@ -184,7 +187,8 @@ impl TableWriter {
         let layout = FileLayout::new(&config.schema, conform.schema().clone(), &options.format, modes)?;
         let locations = DataLocations::new(&config.location, &config.properties)?;
         let names = FileNames::new(config.task, config.attempt, config.operation, layout.format().extension())
-            .with_suffix(config.suffix);
+            .with_suffix(config.suffix)
+            .counting(config.count.clone());
         let sorter = config.order.as_deref().map(|order| Sorter::new(order, &config.schema)).transpose()?.flatten();
         let routed = !config.spec.fields.is_empty() && config.partition.is_none();
         let router = routed.then(|| Router::new(config.spec.clone(), &config.schema)).transpose()?;

@@ -1,12 +1,61 @@
 //! Changes of the schema in the terms of a user, as updates ("Schema Evolution").
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde_json::Map;
+
 use crate::evolution::UpdateSchema;
-use crate::metadata::{MetadataUpdate, StringMap, TableMetadata};
+use crate::metadata::{Document, MetadataUpdate, StringMap, TableMetadata};
 use crate::transform::Transform;
 use crate::types::Schema;
 use crate::{Error, Result};
 
 impl TableMetadata {
+    /// The table as far as it says how rows are read and written, with these properties: without snapshots, references,
+    /// statistics and logs, and with no older schemas than partition specs need.
+    #[must_use]
+    pub fn without_history(&self, properties: StringMap) -> Self {
+        let document = &self.document;
+        let mut needed = vec![self.document.current_schema_id];
+        for spec in &document.partition_specs {
+            let ids: Vec<i32> = spec.fields.iter().flat_map(|field| field.source_ids.iter().copied()).collect();
+            let has_all = |schema: &&Arc<Schema>| ids.iter().all(|id| schema.find_field(*id).is_some());
+            if !has_all(&&self.current_schema) {
+                needed.extend(document.schemas.iter().rev().find(has_all).map(|schema| schema.schema_id()));
+            }
+        }
+        let schemas = document.schemas.iter().filter(|schema| needed.contains(&schema.schema_id()));
+        let document = Document {
+            format_version: document.format_version,
+            table_uuid: document.table_uuid.clone(),
+            location: document.location.clone(),
+            last_sequence_number: document.last_sequence_number,
+            last_updated_ms: document.last_updated_ms,
+            last_column_id: document.last_column_id,
+            schemas: schemas.cloned().collect(),
+            current_schema_id: document.current_schema_id,
+            partition_specs: document.partition_specs.clone(),
+            default_spec_id: document.default_spec_id,
+            last_partition_id: document.last_partition_id,
+            sort_orders: document.sort_orders.clone(),
+            default_sort_order_id: document.default_sort_order_id,
+            properties,
+            next_row_id: document.next_row_id,
+            current_snapshot_id: None,
+            snapshots: Vec::new(),
+            refs: IndexMap::new(),
+            snapshot_log: Vec::new(),
+            metadata_log: Vec::new(),
+            statistics: Vec::new(),
+            partition_statistics: Vec::new(),
+            encryption_keys: Vec::new(),
+            unknown: Map::new(),
+        };
+        Self { document, snapshots_by_id: HashMap::new(), ..self.clone() }
+    }
+
     /// Starts a change of the current schema.
     pub fn update_schema(&self) -> UpdateSchema {
         let version = self.format_version().number();

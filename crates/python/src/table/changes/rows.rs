@@ -236,7 +236,7 @@ fn of(filter: Option<ConditionInput>) -> Condition {
     filter.map_or(Expression::True, |filter| filter.0)
 }
 
-fn counted(done: RowsReplaced) -> Counts {
+pub(crate) fn counted(done: RowsReplaced) -> Counts {
     let files = done.files;
     (
         done.rows_removed,

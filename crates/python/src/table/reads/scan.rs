@@ -85,7 +85,7 @@ impl PyEngineRead {
 /// Parts of data files that one worker reads, on this machine or another.
 #[pyclass(frozen, name = "ReadTask", module = "icefield.distributed")]
 #[derive(Debug)]
-pub struct PyReadTask(ReadTask);
+pub struct PyReadTask(pub(crate) ReadTask);
 
 /// The progress of a scan.
 #[pyclass(frozen, name = "Progress", module = "icefield._core")]
@@ -164,7 +164,7 @@ impl RecordBatchReader for PlanReader {
 }
 
 /// Keywords of splitting as the core takes them.
-fn overrides(
+pub(crate) fn overrides(
     split_size: Option<Int<i64>>,
     lookback: Option<Int<usize>>,
     open_file_cost: Option<Int<i64>>,

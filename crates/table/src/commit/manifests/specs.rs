@@ -141,6 +141,15 @@ impl Specs {
         self.0.get(&spec_id)
     }
 
+    /// The spec with this id.
+    ///
+    /// # Errors
+    /// A spec that the table does not have.
+    pub fn get(&self, spec_id: i32) -> Result<&Arc<Spec>> {
+        let found = self.with_id(spec_id);
+        found.ok_or_else(|| Error::invalid(format!("partition spec {spec_id} is not one of the table's")))
+    }
+
     /// The spec of a manifest.
     ///
     /// # Errors

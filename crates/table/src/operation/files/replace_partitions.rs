@@ -31,6 +31,24 @@ impl ReplacePartitions {
         Self::default()
     }
 
+    /// These files, in place of what their partitions have in the snapshot `from`: nothing of it may have been deleted since; where
+    /// the change is serializable, nothing may have been added either.
+    ///
+    /// # Errors
+    /// A delete file.
+    pub(in crate::operation) fn of_files(files: Vec<DataFile>, from: Option<i64>, serializable: bool) -> Result<Self> {
+        let mut content = Self::new();
+        if let Some(found) = from {
+            content.validate_from_snapshot(found);
+        }
+        content.validate_no_conflicting_deletes();
+        if serializable {
+            content.validate_no_conflicting_data();
+        }
+        files.into_iter().try_for_each(|file| content.add_file(file))?;
+        Ok(content)
+    }
+
     /// Adds a data file; what its partition has is removed.
     ///
     /// # Errors

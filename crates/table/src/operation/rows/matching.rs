@@ -12,7 +12,7 @@ use icefield_format::manifest::{DataFile, FileContent, Metrics};
 use icefield_format::metadata::{Snapshot, TableMetadata};
 use icefield_format::puffin::DeletionVector;
 use icefield_format::types::Schema;
-use icefield_format::types::reserved::{DELETE_FILE_PATH, FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID};
+use icefield_format::types::reserved::{DELETE_FILE_PATH, FILE, POS};
 
 use crate::error::{Error, Result};
 use crate::file;
@@ -24,13 +24,14 @@ use crate::plan::deletes::{DeleteFile, DeleteKind};
 use crate::plan::projection::wanted::Wanted;
 use crate::plan::tasks::ReadTask;
 use crate::plan::tasks::part::FilePart;
-use crate::plan::{At, Scan};
+use crate::plan::{At, Plan, Scan};
 use crate::read::deletes::{Chosen, Deletes};
 use crate::read::options::ReadOptions;
 use crate::read::task::{rows_chosen, rows_with};
 use crate::runtime;
 use crate::storage::Storage;
 use crate::stream::BatchStream;
+use crate::write::with_lineage;
 
 /// Bytes that a change of rows may take where nobody says.
 pub const MEMORY_LIMIT: usize = 512 << 20;
@@ -144,12 +145,14 @@ impl Matches {
         memory: Option<usize>,
     ) -> Result<Candidates> {
         let scan = Self::scan(storage, metadata, branch, filter, case_sensitive)?;
-        let (bound, _) = scan.bound_filter()?;
-        let ids: Vec<i32> = bound.predicates().map(|predicate| predicate.term.reference.id).collect();
-        let scan = Scan { metrics: Metrics::for_filter(ids), ..scan };
-        let wanted = scan.wanted(Some(&[]))?;
         let plan = scan.plan()?;
-        let parts = scan.parts(&plan, &plan.whole_files())?;
+        Self::candidates_of(scan, &plan, memory)
+    }
+
+    /// The data files of a plan of a [scan](Matches::scan), of which no rows are chosen yet.
+    pub(super) fn candidates_of(scan: Scan, plan: &Plan, memory: Option<usize>) -> Result<Candidates> {
+        let wanted = scan.wanted(Some(&[]))?;
+        let parts = scan.parts(plan, &plan.whole_files())?;
         let (mut files, mut all_certain) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
         let mut next = parts.iter();
         // Deletes of many files may apply to each of them, and are looked at once.
@@ -190,7 +193,8 @@ impl Matches {
         self.files.retain(|file| !matches!(&file.rows, MatchedRows::Some(rows) if rows.is_empty()));
     }
 
-    fn scan(
+    /// A scan of the rows of a branch that may match.
+    pub(super) fn scan(
         storage: &Storage,
         metadata: &Arc<TableMetadata>,
         branch: &str,
@@ -206,7 +210,16 @@ impl Matches {
         let at = At { reference, ..At::default() };
         // Of a file that is written again all rows count, and all that was deleted of it.
         let scan = Scan::new(storage.clone(), metadata.clone(), &at)?;
-        Ok(Scan { filter: filter.clone(), case_sensitive, all_deletes: true, ..scan })
+        let scan = Scan { filter: filter.clone(), case_sensitive, all_deletes: true, ..scan };
+        let (bound, _) = scan.bound_filter()?;
+        let ids: Vec<i32> = bound.predicates().map(|predicate| predicate.term.reference.id).collect();
+        Ok(Scan { metrics: Metrics::for_filter(ids), ..scan })
+    }
+
+    /// Files whose rows are chosen already, of a scan.
+    pub(super) fn of_files(scan: Scan, files: Vec<MatchedFile>, memory: Option<usize>) -> Result<Self> {
+        let wanted = scan.wanted(Some(&[]))?;
+        Ok(Self { files, scan, wanted, memory })
     }
 
     /// The snapshot whose rows these are.
@@ -358,9 +371,19 @@ impl Candidates {
         self.matches.filter()
     }
 
+    /// The filter of what others may not have added meanwhile.
+    pub(super) fn conflicts(&self) -> Expr {
+        self.matches.conflicts()
+    }
+
     /// The snapshot that they are of.
     pub fn snapshot(&self) -> Option<&Arc<Snapshot>> {
         self.matches.snapshot()
+    }
+
+    /// The files, none of whose rows are chosen, and which of them match whole.
+    pub(super) fn into_files(self) -> (Vec<MatchedFile>, Vec<bool>) {
+        (self.matches.files, self.certain)
     }
 
     /// The files with the rows that were chosen of them, by path and position.
@@ -368,13 +391,6 @@ impl Candidates {
         self.matches.choose(rows);
         self.matches
     }
-}
-
-/// A schema with the columns of row lineage behind its own.
-pub fn with_lineage(schema: &Schema) -> Result<Arc<Schema>> {
-    let lineage = [ROW_ID.to_field(), LAST_UPDATED_SEQUENCE_NUMBER.to_field()];
-    let fields = schema.fields().iter().cloned().chain(lineage).collect();
-    Ok(Arc::new(Schema::new(schema.schema_id(), fields)?))
 }
 
 /// The positions of the rows of some parts that pass what is left to test, by path.

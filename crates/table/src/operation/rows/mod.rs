@@ -3,6 +3,7 @@
 
 mod checked_rows;
 pub mod delete_rows;
+pub mod distributed;
 pub mod matching;
 pub mod overwrite_rows;
 pub mod replace_rows;

@@ -129,15 +129,8 @@ impl Transaction {
         if options.dry_run {
             return Ok(result);
         }
-        let mut content = ReplacePartitions::new();
-        if let Some(found) = candidates.snapshot() {
-            content.validate_from_snapshot(found.snapshot_id);
-        }
-        content.validate_no_conflicting_deletes();
-        if isolation == Isolation::Serializable {
-            content.validate_no_conflicting_data();
-        }
-        added.into_iter().try_for_each(|file| content.add_file(file))?;
+        let from = candidates.snapshot().map(|found| found.snapshot_id);
+        let content = ReplacePartitions::of_files(added, from, isolation == Isolation::Serializable)?;
         let producer = SnapshotProducer::new(storage, content, options.snapshot).that_owns_its_files();
         table.stage(self, producer)?;
         Ok(result)
@@ -145,7 +138,7 @@ impl Transaction {
 }
 
 /// The filter of the rows of the files' partitions.
-fn of_partitions(spec: &Arc<PartitionSpec>, schema: &Schema, files: &[DataFile]) -> Result<Expr> {
+pub(super) fn of_partitions(spec: &Arc<PartitionSpec>, schema: &Schema, files: &[DataFile]) -> Result<Expr> {
     let mut partitions: BTreeMap<String, &[Option<Value>]> = BTreeMap::new();
     partitions.extend(files.iter().map(|file| (format!("{:?}", file.partition), file.partition.as_slice())));
     let mut any = Vec::with_capacity(partitions.len());

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
+use icefield_format::expr::Expr;
 use icefield_format::manifest::DataFile;
 use icefield_format::metadata::{FormatVersion, TableMetadata};
 use icefield_format::types::Schema;
 use icefield_format::types::reserved::ROW_ID;
 use uuid::Uuid;
 
-use super::matching::{Matches, with_lineage};
-use super::row_change::{ChangedFiles, Command, FileCounts, Isolation, Mode, Removals};
+use super::matching::Matches;
+use super::row_change::{ChangedFiles, Command, FileCounts, Isolation, Mode, Names, Removals};
 use super::widened::Widened;
 use crate::commit::{SnapshotOptions, SnapshotProducer, Transaction};
 use crate::error::{Error, Result};
@@ -19,7 +20,7 @@ use crate::interrupt;
 use crate::operation::overwrite::Overwrite;
 use crate::operation::row_delta::RowDelta;
 use crate::storage::Storage;
-use crate::write::{Matching, TableWriter, WriterConfig};
+use crate::write::{Matching, TableWriter, WriterConfig, with_lineage};
 
 /// How rows are changed.
 #[derive(Debug, Clone, Default)]
@@ -120,7 +121,7 @@ pub(in crate::operation) fn replace_with(
         let result = RowsReplaced { rows_removed: removals.rows(), rows_added, files };
         let changed = match dry_run {
             true => ChangedFiles::default(),
-            false => removals.write(transaction.storage(), &prepared.metadata, Uuid::new_v4())?,
+            false => removals.write(transaction.storage(), &prepared.metadata, Names::Alone(Uuid::new_v4()))?,
         };
         Ok((prepared, result, changed))
     });
@@ -214,7 +215,7 @@ pub fn columns_to_change(metadata: &TableMetadata) -> Result<Arc<Schema>> {
     Ok(Arc::new(Schema::new(schema.schema_id(), fields)?))
 }
 
-/// Adds the snapshot to a transaction, with the checks that its isolation needs: those that Spark asks the Java library for.
+/// Adds the snapshot to a transaction, with the checks that its isolation needs.
 fn commit(
     transaction: &mut Transaction,
     table: Widened,
@@ -225,50 +226,73 @@ fn commit(
     snapshot: SnapshotOptions,
 ) -> Result<()> {
     let storage = transaction.storage().clone();
+    let checks = Checks {
+        from: matches.snapshot().map(|found| found.snapshot_id),
+        conflicts: matches.conflicts(),
+        case_sensitive: matches.is_case_sensitive(),
+        command,
+        isolation,
+    };
     if changed.added_deletes.is_empty() {
-        let producer = SnapshotProducer::new(storage, overwrite(matches, isolation, changed)?, snapshot);
+        let producer = SnapshotProducer::new(storage, checks.overwrite(changed)?, snapshot);
         return table.stage(transaction, producer.that_owns_its_files());
     }
-    let producer = SnapshotProducer::new(storage, row_delta(matches, command, isolation, changed)?, snapshot);
+    let producer = SnapshotProducer::new(storage, checks.row_delta(changed)?, snapshot);
     table.stage(transaction, producer.that_owns_its_files())
 }
 
-fn overwrite(matches: &Matches, isolation: Isolation, changed: ChangedFiles) -> Result<Overwrite> {
-    let mut content = Overwrite::new();
-    content.set_case_sensitive(matches.is_case_sensitive());
-    content.conflict_detection_filter(matches.conflicts());
-    if let Some(found) = matches.snapshot() {
-        content.validate_from_snapshot(found.snapshot_id);
-    }
-    content.validate_no_conflicting_deletes();
-    if isolation == Isolation::Serializable {
-        content.validate_no_conflicting_data();
-    }
-    changed.added.into_iter().try_for_each(|file| content.add_file(file))?;
-    changed.removed.into_iter().try_for_each(|file| content.delete_file(file))?;
-    changed.removed_deletes.into_iter().try_for_each(|file| content.remove_deletes(file))?;
-    Ok(content)
+/// What others may not have committed since rows were found: what Spark asks the Java library to check.
+#[derive(Debug, Clone)]
+pub(super) struct Checks {
+    /// The snapshot whose rows they are.
+    pub(super) from: Option<i64>,
+    /// A filter that matches all of them.
+    pub(super) conflicts: Expr,
+    pub(super) case_sensitive: bool,
+    pub(super) command: Command,
+    pub(super) isolation: Isolation,
 }
 
-fn row_delta(matches: &Matches, command: Command, isolation: Isolation, changed: ChangedFiles) -> Result<RowDelta> {
-    let mut content = RowDelta::new();
-    content.set_case_sensitive(matches.is_case_sensitive());
-    content.conflict_detection_filter(matches.conflicts());
-    if let Some(found) = matches.snapshot() {
-        content.validate_from_snapshot(found.snapshot_id);
+impl Checks {
+    /// The snapshot of files without new delete files.
+    pub(super) fn overwrite(&self, changed: ChangedFiles) -> Result<Overwrite> {
+        let mut content = Overwrite::new();
+        content.set_case_sensitive(self.case_sensitive);
+        content.conflict_detection_filter(self.conflicts.clone());
+        if let Some(found) = self.from {
+            content.validate_from_snapshot(found);
+        }
+        content.validate_no_conflicting_deletes();
+        if self.isolation == Isolation::Serializable {
+            content.validate_no_conflicting_data();
+        }
+        changed.added.into_iter().try_for_each(|file| content.add_file(file))?;
+        changed.removed.into_iter().try_for_each(|file| content.delete_file(file))?;
+        changed.removed_deletes.into_iter().try_for_each(|file| content.remove_deletes(file))?;
+        Ok(content)
     }
-    // Deletes of rows that another commit has deleted as well do no harm; rows that are written again would come back.
-    if command != Command::Delete || !changed.removed.is_empty() {
-        content.validate_deleted_files();
-        content.validate_no_conflicting_delete_files();
+
+    /// The snapshot of files with new delete files.
+    pub(super) fn row_delta(&self, changed: ChangedFiles) -> Result<RowDelta> {
+        let mut content = RowDelta::new();
+        content.set_case_sensitive(self.case_sensitive);
+        content.conflict_detection_filter(self.conflicts.clone());
+        if let Some(found) = self.from {
+            content.validate_from_snapshot(found);
+        }
+        // Deletes of rows that another commit has deleted as well do no harm; rows that are written again would come back.
+        if self.command != Command::Delete || !changed.removed.is_empty() {
+            content.validate_deleted_files();
+            content.validate_no_conflicting_delete_files();
+        }
+        if self.isolation == Isolation::Serializable {
+            content.validate_no_conflicting_data_files();
+        }
+        content.validate_data_files_exist(changed.referenced);
+        changed.added.into_iter().try_for_each(|file| content.add_rows(file))?;
+        changed.added_deletes.into_iter().try_for_each(|file| content.add_deletes(file))?;
+        changed.removed.into_iter().try_for_each(|file| content.remove_rows(file))?;
+        changed.removed_deletes.into_iter().try_for_each(|file| content.remove_deletes(file))?;
+        Ok(content)
     }
-    if isolation == Isolation::Serializable {
-        content.validate_no_conflicting_data_files();
-    }
-    content.validate_data_files_exist(changed.referenced);
-    changed.added.into_iter().try_for_each(|file| content.add_rows(file))?;
-    changed.added_deletes.into_iter().try_for_each(|file| content.add_deletes(file))?;
-    changed.removed.into_iter().try_for_each(|file| content.remove_rows(file))?;
-    changed.removed_deletes.into_iter().try_for_each(|file| content.remove_deletes(file))?;
-    Ok(content)
 }

@@ -1,7 +1,7 @@
 //! Groups of rows that are written again, each as new files: of one data file without some of its rows, or of several data
 //! files together.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use icefield_format::manifest::DataFile;
@@ -18,14 +18,35 @@ use crate::stream::BatchStream;
 use crate::write::{TableWriter, WriterConfig};
 use crate::{interrupt, runtime};
 
+/// What the names of new files are made of.
+#[derive(Debug, Clone, Copy)]
+pub enum Names {
+    /// The id of a change that this process makes alone.
+    Alone(Uuid),
+    /// The id of a change that several tasks make, and an attempt at one of them.
+    Task {
+        /// Id of the change.
+        operation: Uuid,
+        /// Number of the task.
+        task: u32,
+        /// Number of the attempt.
+        attempt: u64,
+    },
+}
+
+/// Suffix of the names of files that a task has written again, before the extension.
+const REWRITTEN: &str = "-rewritten";
+
 /// What all groups of a rewrite have in common.
 pub(super) struct Rewrite<'a> {
     pub(super) storage: &'a Storage,
     pub(super) metadata: &'a TableMetadata,
     /// The columns that rows are read and written with: those of the table, and from version 3 on their lineage.
     pub(super) columns: &'a Arc<Schema>,
-    /// Names of the new files hold it.
-    pub(super) operation: Uuid,
+    /// What the names of the new files are made of.
+    pub(super) names: Names,
+    /// Counts the new files of a task.
+    pub(super) count: Arc<AtomicU32>,
 }
 
 /// How the rows of a group are written. They keep the order that they are read in.
@@ -88,7 +109,16 @@ impl Rewrite<'_> {
         config.partition = Some(layout.partition);
         // Rows keep their order, and so the name of it.
         (config.order, config.sorted_by) = (None, layout.sorted_by);
-        (config.operation, config.task) = (self.operation, u32::try_from(number).unwrap_or(u32::MAX));
+        match self.names {
+            Names::Alone(operation) => {
+                (config.operation, config.task) = (operation, u32::try_from(number).unwrap_or(u32::MAX));
+            }
+            // The new rows of the same task have names without the suffix.
+            Names::Task { operation, task, attempt } => {
+                (config.operation, config.task, config.attempt) = (operation, task, attempt);
+                (config.suffix, config.count) = (REWRITTEN, self.count.clone());
+            }
+        }
         TableWriter::new(config, &self.columns.to_arrow(&ToArrow::default())?)
     }
 }

@@ -11,9 +11,9 @@ use icefield_format::metadata::properties::{
 };
 use icefield_format::metadata::{FormatVersion, StringMap, TableMetadata};
 use icefield_format::puffin::DeletionVector;
-use uuid::Uuid;
 
 use super::matching::{MatchedFile, MatchedRows, Matches};
+pub use super::rewrite_groups::Names;
 use super::rewrite_groups::{Layout, Rewrite, discard};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
@@ -97,6 +97,15 @@ impl Mode {
         }
     }
 
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CopyOnWrite => "copy-on-write",
+            Self::MergeOnRead => "merge-on-read",
+            Self::Auto => "auto",
+        }
+    }
+
     /// Whether a file that loses some rows is rewritten.
     fn rewrites(self, lost: u64, rows: u64, version: FormatVersion) -> bool {
         match self {
@@ -124,6 +133,14 @@ impl Isolation {
         }
     }
 
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Serializable => "serializable",
+            Self::Snapshot => "snapshot",
+        }
+    }
+
     /// The level of this name.
     ///
     /// # Errors
@@ -135,6 +152,17 @@ impl Isolation {
             _ => Err(Error::invalid(format!("isolation: expected serializable or snapshot, got '{text}'"))),
         }
     }
+}
+
+/// What becomes of a file that has rows to take out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Nothing is left of it.
+    Dropped,
+    /// It is written again.
+    Rewritten,
+    /// It stays, with more deletes.
+    Marked,
 }
 
 /// What becomes of the files that have rows to take out.
@@ -195,7 +223,8 @@ impl<'a> Removals<'a> {
     /// Decides what becomes of each file.
     ///
     /// # Errors
-    /// Older deletes that cannot be read, and a file whose rows nobody has counted, if it cannot be.
+    /// Older deletes that cannot be read, a file whose rows nobody has counted, if it cannot be, and positions that are not those
+    /// of live rows, as far as older deletes by position tell.
     pub fn plan(matches: &'a Matches, mode: Mode, version: FormatVersion) -> Result<Self> {
         let mut own = Self { matches, dropped: Vec::new(), rewritten: Vec::new(), marked: Vec::new(), rows: 0 };
         let is_known = |file: &&MatchedFile| !file.part.deletes.is_empty() && !file.has_equality_deletes();
@@ -203,6 +232,7 @@ impl<'a> Removals<'a> {
         let mut before = matches.deleted_before(&with_deletes, false)?.into_iter();
         for file in &matches.files {
             let before = if is_known(&file) { before.next().flatten() } else { None };
+            check_live(file, before.as_deref(), matches.record_count(file)?)?;
             let before = before.map_or(0, |positions| positions.cardinality());
             let rows = matches.record_count(file)?;
             let live = rows.saturating_sub(before);
@@ -225,6 +255,14 @@ impl<'a> Removals<'a> {
         self.rows
     }
 
+    /// What becomes of each file.
+    pub fn fates(&self) -> impl Iterator<Item = (&'a MatchedFile, Fate)> {
+        let of = |files: &[&'a MatchedFile], fate| -> Vec<_> { files.iter().map(|file| (*file, fate)).collect() };
+        let all =
+            [of(&self.dropped, Fate::Dropped), of(&self.rewritten, Fate::Rewritten), of(&self.marked, Fate::Marked)];
+        all.into_iter().flatten()
+    }
+
     /// What is done, in numbers.
     pub fn counts(&self) -> FileCounts {
         FileCounts {
@@ -240,14 +278,14 @@ impl<'a> Removals<'a> {
     ///
     /// # Errors
     /// What is wrong with the files or the storage. What was written is deleted then.
-    pub fn write(&self, storage: &Storage, metadata: &TableMetadata, operation: Uuid) -> Result<ChangedFiles> {
+    pub fn write(&self, storage: &Storage, metadata: &TableMetadata, names: Names) -> Result<ChangedFiles> {
         let mut changed = ChangedFiles::default();
         for file in self.dropped.iter().chain(&self.rewritten) {
             changed.removed.push(file.file.clone());
             changed.removed_deletes.extend(file.own_deletes.iter().cloned());
         }
-        changed.added = self.rewrite(storage, metadata, operation)?;
-        match self.mark(storage, metadata, operation, &mut changed) {
+        changed.added = self.rewrite(storage, metadata, names)?;
+        match self.mark(storage, metadata, names, &mut changed) {
             Ok(()) => Ok(changed),
             Err(error) => {
                 changed.discard(storage);
@@ -261,13 +299,18 @@ impl<'a> Removals<'a> {
         &self,
         storage: &Storage,
         metadata: &TableMetadata,
-        operation: Uuid,
+        names: Names,
         changed: &mut ChangedFiles,
     ) -> Result<()> {
         if self.marked.is_empty() {
             return Ok(());
         }
-        let config = DeleteConfig::of_table(storage.clone(), metadata, operation);
+        let (operation, task, attempt) = match names {
+            Names::Alone(operation) => (operation, 0, 0),
+            Names::Task { operation, task, attempt } => (operation, task, attempt),
+        };
+        let of_table = DeleteConfig::of_table(storage.clone(), metadata, operation);
+        let config = DeleteConfig { task, attempt, ..of_table };
         let vectors = metadata.format_version() >= FormatVersion::V3;
         let granularity = Granularity::of(metadata.properties())?;
         // A vector has all that is deleted of its file. Of position deletes those of one file are replaced, as in the Java library.
@@ -302,7 +345,7 @@ impl<'a> Removals<'a> {
     }
 
     /// Writes files again without the rows, several at a time.
-    fn rewrite(&self, storage: &Storage, metadata: &TableMetadata, operation: Uuid) -> Result<Vec<DataFile>> {
+    fn rewrite(&self, storage: &Storage, metadata: &TableMetadata, names: Names) -> Result<Vec<DataFile>> {
         let files = self.rewritten.as_slice();
         if files.is_empty() {
             return Ok(Vec::new());
@@ -314,7 +357,23 @@ impl<'a> Removals<'a> {
             sorted_by: file.file.sort_order_id,
         };
         let rows = |file: &&MatchedFile, workers| self.matches.rows_left(file, columns.clone(), workers);
-        Rewrite { storage, metadata, columns, operation }.run(files, layout, rows)
+        Rewrite { storage, metadata, columns, names, count: Arc::default() }.run(files, layout, rows)
+    }
+}
+
+/// Refuses positions that no live row of a file has.
+fn check_live(file: &MatchedFile, before: Option<&DeletionVector>, rows: u64) -> Result<()> {
+    let MatchedRows::Some(positions) = &file.rows else { return Ok(()) };
+    let path = &file.part.path;
+    if let Some(last) = positions.max().filter(|last| *last >= rows) {
+        return Err(Error::invalid(format!("{path}: there is no row {last} to take out: the file has {rows} rows")));
+    }
+    let deleted = before.and_then(|before| (before.as_bitmap() & positions.as_bitmap()).min());
+    match deleted {
+        Some(row) => Err(Error::invalid(format!(
+            "{path}: row {row} cannot be taken out: it is deleted already; take the rows from tasks of the same plan"
+        ))),
+        None => Ok(()),
     }
 }
 
