@@ -3255,7 +3255,7 @@ class RowRemover:
         """
 
     def abort(self) -> None:
-        """Give up what was taken out; this has no effect after `close`."""
+        """Discard what was taken out; this has no effect after `close`."""
 
 @final
 class TaskWriter:

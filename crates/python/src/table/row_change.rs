@@ -276,7 +276,7 @@ impl PyRowRemover {
         Ok((PyBytes::new(py, &bytes), paths, removed.rows(), size))
     }
 
-    /// Give up what was taken out; this has no effect after `close`.
+    /// Discard what was taken out; this has no effect after `close`.
     fn abort(&self, py: Python<'_>) -> Result<()> {
         Ok(detached(py, || Ok::<_, icefield_table::Error>(drop(self.remover.hold()?.take())))??)
     }

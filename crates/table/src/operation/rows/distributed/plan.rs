@@ -6,7 +6,6 @@ use std::sync::Arc;
 use arrow_schema::Schema as ArrowSchema;
 use bytes::Bytes;
 use icefield_format::expr::{Condition, Expr};
-use icefield_format::manifest::DataFile;
 use icefield_format::metadata::TableMetadata;
 use icefield_format::types::Schema;
 use icefield_format::types::reserved::{FILE, POS, ROW_ID};
@@ -15,7 +14,6 @@ use serde_json::Value as Json;
 
 use super::envelope::Kind;
 use super::files::{BlockForm, Candidate, Candidates, damaged};
-use super::task_files::TaskFiles;
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::operation::matching::Matches;
@@ -25,7 +23,7 @@ use crate::plan::projection::wanted::Wanted;
 use crate::plan::tasks::ReadTask;
 use crate::plan::tasks::split::SplitOverrides;
 use crate::plan::{Plan, Scan};
-use crate::storage::{Leftover, Storage};
+use crate::storage::Storage;
 use crate::write::WritePlan;
 
 const KIND: Kind = Kind { magic: *b"ICEROWS\x01", name: "a plan of a change of rows" };
@@ -249,23 +247,6 @@ impl RowChangePlan {
         Ok(Arc::new(Wanted { projection, ..(*wanted).clone() }))
     }
 
-    /// Deletes files of this change, which was certainly not committed, and returns what could not be deleted; with `search`
-    /// also files that no worker has reported.
-    ///
-    /// # Errors
-    /// A data folder that cannot be listed.
-    pub fn discard(&self, storage: &Storage, written: &[TaskFiles], search: bool) -> Result<Leftover> {
-        self.write.discard(storage, &all(written), search)
-    }
-
-    /// Deletes the files of lost attempts of this change, which was committed with these results.
-    ///
-    /// # Errors
-    /// As [`RowChangePlan::discard`].
-    pub fn discard_lost(&self, storage: &Storage, committed: &[TaskFiles]) -> Result<Leftover> {
-        self.write.discard_lost(storage, &all(committed))
-    }
-
     /// Serializes the plan, for workers.
     ///
     /// # Errors
@@ -346,8 +327,4 @@ fn with_whole_files(mut tasks: Vec<ReadTask>) -> Vec<ReadTask> {
     }
     tasks.retain(|task| !task.parts.is_empty());
     tasks
-}
-
-fn all(written: &[TaskFiles]) -> Vec<DataFile> {
-    written.iter().flat_map(TaskFiles::files).cloned().collect()
 }

@@ -5,6 +5,7 @@ use icefield_format::manifest::DataFile;
 use super::plan::RowChangePlan;
 use super::removed::RemovedRows;
 use crate::error::Result;
+use crate::storage::{Leftover, Storage};
 
 /// The result of one worker.
 #[derive(Debug)]
@@ -35,4 +36,27 @@ impl TaskFiles {
         };
         first.iter().chain(second)
     }
+}
+
+impl RowChangePlan {
+    /// Deletes files of this change, which was certainly not committed, and returns what could not be deleted; with `search`
+    /// also files that no worker has reported.
+    ///
+    /// # Errors
+    /// A data folder that cannot be listed.
+    pub fn discard(&self, storage: &Storage, written: &[TaskFiles], search: bool) -> Result<Leftover> {
+        self.write().discard(storage, &all(written), search)
+    }
+
+    /// Deletes the files of lost attempts of this change, which was committed with these results.
+    ///
+    /// # Errors
+    /// As [`RowChangePlan::discard`].
+    pub fn discard_lost(&self, storage: &Storage, committed: &[TaskFiles]) -> Result<Leftover> {
+        self.write().discard_lost(storage, &all(committed))
+    }
+}
+
+fn all(written: &[TaskFiles]) -> Vec<DataFile> {
+    written.iter().flat_map(TaskFiles::files).cloned().collect()
 }
