@@ -16,7 +16,7 @@ import pytest
 
 import icefield as ice
 from icefield.catalog.sql import SqlCatalog
-from icefield.distributed import TaskWriter
+from icefield.distributed import RowRemover, TaskWriter
 from icefield.micro_batches import StreamOffset
 from icefield.table.branches import REFUSED, BranchTransaction, BranchWork
 
@@ -61,6 +61,15 @@ def committed(audit: BranchWork) -> BranchWork:
     writer = TaskWriter(plan, audit.storage, ROWS.schema)
     writer.write(ROWS)
     audit.commit_files(plan, [writer.close()])
+    return audit
+
+
+def rows_removed(audit: BranchWork) -> BranchWork:
+    plan = audit.new_row_change("delete", "id = 1")
+    with RowRemover(plan, audit.storage) as remover:
+        remover.remove(plan.tasks([])[0].rows(audit.storage))
+    assert remover.written is not None
+    audit.commit_rows(plan, [remover.written])
     return audit
 
 
@@ -136,6 +145,7 @@ CHANGES: dict[str, Callable[[BranchWork], bool]] = {
         after(audit.append_files([written(audit)]), audit) == OWN and audit.scan("id = 1").count() == 2
     ),
     "commit_files": lambda audit: after(committed(audit), audit) == OWN and audit.scan().count() == 6,
+    "commit_rows": lambda audit: after(rows_removed(audit), audit) == {2, 3},
     "add_files": lambda audit: (
         after(audit.add_files([written(audit).file_path], check_duplicate_files=False), audit) == OWN
         and audit.scan("id = 1").count() == 2
@@ -173,8 +183,8 @@ OF_THE_TABLE = {
 
 #: Changes of the table, and what only helps with changes.
 AT_ONCE = {
-    "commit_changes", "new_manifest_writer", "new_write", "refresh", "resolve_commit", "update_properties",
-    "update_schema", "update_sort_order", "update_spec",
+    "commit_changes", "new_manifest_writer", "new_row_change", "new_write", "refresh", "resolve_commit",
+    "update_properties", "update_schema", "update_sort_order", "update_spec",
 }  # fmt: skip
 
 

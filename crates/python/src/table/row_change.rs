@@ -19,7 +19,7 @@ use crate::arguments::integer::Int;
 use crate::capsule::{SchemaInput, StreamInput};
 use crate::entry::detached;
 use crate::errors::{Result, from_rows};
-use crate::format::expressions::ConditionInput;
+use crate::format::expr::expressions::ConditionInput;
 use crate::held::Held;
 use crate::storage::PyStorage;
 use crate::table::reads::scan::{PyReadTask, overrides};

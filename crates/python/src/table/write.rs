@@ -22,8 +22,8 @@ use crate::errors::{Result, from_rows};
 use crate::held::Held;
 use crate::storage::PyStorage;
 use crate::table::changes::rows::counted;
-use crate::table::state::PyTableState;
 use crate::table::changes::transaction::Counts;
+use crate::table::state::PyTableState;
 
 /// Adds this room's names to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
