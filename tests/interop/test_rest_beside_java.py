@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
+from icefield.catalog.rest import RestCatalog
 
 pytestmark = pytest.mark.interop
 
@@ -121,9 +122,9 @@ def db(catalog: ice.Catalog, request: pytest.FixtureRequest) -> str:
 
 
 def pyiceberg(uri: str) -> Any:
-    from pyiceberg.catalog.rest import RestCatalog
+    from pyiceberg.catalog import rest
 
-    return RestCatalog("theirs", uri=uri)
+    return rest.RestCatalog("theirs", uri=uri)
 
 
 def test_namespaces(catalog: ice.Catalog, db: str) -> None:
@@ -217,6 +218,16 @@ def test_tables_of_transactions(catalog: ice.Catalog, db: str, uri: str) -> None
     with catalog.create_or_replace_table_transaction(f"{db}.t", pa.schema({"x": pa.int64()})) as tx:
         tx.append(pa.table({"x": [1]}))
     assert catalog.load_table(f"{db}.t").scan().to_arrow().to_pydict() == {"x": [1]}
+
+
+def test_several_tables_in_one_commit(db: str, uri: str) -> None:
+    catalog = RestCatalog("java", uri=uri)
+    for name in "ab":
+        catalog.create_table(f"{db}.{name}", ROWS.schema).append(ROWS)
+    with catalog.transaction() as several:
+        several.table(f"{db}.a").append(ROWS)
+        several.table(f"{db}.b").delete("id = 1")
+    assert [catalog.load_table(f"{db}.{name}").scan().count() for name in "ab"] == [4, 1]
 
 
 def test_both_clients_change_one_table(catalog: ice.Catalog, db: str, uri: str) -> None:

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from icefield.catalog.rest.auth import Auth
 from icefield.catalog.rest.catalog import RestCatalog
+from icefield.catalog.rest.transactions import CatalogTransaction
 
-__all__ = ["Auth", "RestCatalog"]
+__all__ = ["Auth", "CatalogTransaction", "RestCatalog"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from icefield._inputs.secrets import revealed
 from icefield.catalog.rest.client import Client
+from icefield.catalog.rest.endpoints import COMMIT_TRANSACTION
 from icefield.catalog.rest.tables import RestTables
+from icefield.catalog.rest.transactions import CatalogTransaction
 
 __all__ = ["RestCatalog"]
 
@@ -35,6 +37,18 @@ class RestCatalog(RestTables):
     @property
     def _client(self) -> Client:
         return self._made
+
+    def transaction(self) -> CatalogTransaction:
+        """Start a transaction of several tables.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            If the server cannot commit changes of several tables at once.
+
+        """
+        self._made.config.endpoints.require(COMMIT_TRANSACTION, "changes of several tables in one commit")
+        return CatalogTransaction(self)
 
     def close(self) -> None:
         """Close the connections to the server; the catalog opens new ones if it is used again."""

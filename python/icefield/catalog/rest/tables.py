@@ -130,6 +130,26 @@ class RestTables(RestNamespaces):
             raise CommitStateUnknownException(f"the answer to a commit cannot be read: {error}") from error
         return self._keep(identifier, loaded).response
 
+    def commit_tables(self, changes: Iterable[Mapping[str, object]]) -> None:
+        """Commit changes of several tables, all or none; `transaction` is the usual way.
+
+        Parameters
+        ----------
+        changes
+            ``CommitTableRequest`` objects of the REST protocol, each with its ``identifier``.
+
+        Raises
+        ------
+        CommitFailedException
+            If a table does not meet its requirements; nothing was changed.
+        CommitStateUnknownException
+            If the outcome is unknown.
+
+        """
+        self._client.config.endpoints.require(endpoints.COMMIT_TRANSACTION, "changes of several tables in one commit")
+        meanings: Meanings = {409: lambda text: CommitFailedException(f"a table was changed by another commit: {text}")}
+        self._send_change(endpoints.COMMIT_TRANSACTION, {}, {"table-changes": list(changes)}, meanings)
+
     def register_table(self, identifier: IdentifierLike, metadata_location: str, overwrite: bool = False) -> Table:
         """Register a table that exists in storage, by the location of its metadata file."""
         namespace, name = table_of(identifier)

@@ -1,0 +1,244 @@
+"""Changes of several tables, in one commit.
+
+Each table commits its own changes, in a thread of its own: it takes over what others have committed since, checks
+conflicts, and tries again after a lost race, as if it were alone. Where it would ask the catalog to commit, it meets
+the others, and the last one sends the changes of all.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from icefield._core import TableState
+from icefield.catalog.rest.names import dotted, named
+from icefield.errors import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    IcefieldError,
+    InvalidArgumentError,
+)
+from icefield.table import Table, Transaction
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from icefield._inputs.identifiers import Identifier, IdentifierLike
+    from icefield.table.catalog import CommitTableResponse
+
+__all__ = ["CatalogTransaction", "CommitsTables"]
+
+
+class CommitsTables(Protocol):
+    """What a catalog does for a transaction of several tables."""
+
+    def load_table(self, identifier: IdentifierLike) -> Table:
+        """Load the current state of a table."""
+
+    def load_table_metadata(self, identifier: IdentifierLike) -> CommitTableResponse:
+        """Return the current metadata of a table."""
+
+    def commit_tables(self, changes: Iterable[Mapping[str, object]]) -> None:
+        """Commit changes of several tables, all or none."""
+
+
+class _StoppedError(BaseException):
+    """Another table's changes cannot be committed. It is no `Exception`, so that the commit is not tried again."""
+
+
+class _Round:
+    def __init__(self) -> None:
+        self.changes: list[dict[str, object]] = []
+        self.is_done = False
+        self.failure: IcefieldError | None = None
+
+
+class _Meeting:
+    """Where the tables of a transaction wait for each other, and one of them sends the changes of all.
+
+    The core takes it for the catalog of each of them.
+    """
+
+    def __init__(self, catalog: CommitsTables, expected: int) -> None:
+        self._catalog, self._expected = catalog, expected
+        self._changed = threading.Condition()
+        self._round = _Round()
+        self._is_stopped = False
+
+    def load_table_metadata(self, identifier: IdentifierLike) -> CommitTableResponse:
+        return self._catalog.load_table_metadata(identifier)
+
+    def commit_table(
+        self,
+        identifier: IdentifierLike,
+        requirements: Iterable[Mapping[str, object]],
+        updates: Iterable[Mapping[str, object]],
+    ) -> CommitTableResponse:
+        with self._changed:
+            now = self._round
+            now.changes.append(
+                {"identifier": named(identifier), "requirements": list(requirements), "updates": list(updates)}
+            )
+            self._send_if_all_are_here()
+            self._changed.wait_for(lambda: now.is_done or self._is_stopped)
+        if not now.is_done:
+            raise CommitFailedException("the changes of another table cannot be committed") from _StoppedError()
+        if now.failure is not None:
+            # Each table raises its own.
+            raise type(now.failure)(str(now.failure)) from now.failure
+        return self._catalog.load_table_metadata(identifier)
+
+    def leave(self, *, failed: bool) -> None:
+        """Expect one table less; the others stop if it failed."""
+        with self._changed:
+            self._expected -= 1
+            if failed:
+                self._is_stopped = True
+            else:
+                self._send_if_all_are_here()
+            self._changed.notify_all()
+
+    def _send_if_all_are_here(self) -> None:
+        now = self._round
+        if self._is_stopped or not now.changes or len(now.changes) < self._expected:
+            return
+        self._round = _Round()
+        try:
+            self._catalog.commit_tables(now.changes)
+        except IcefieldError as failure:
+            now.failure = failure
+        except BaseException as failure:
+            now.failure = CommitStateUnknownException(str(failure))
+            raise
+        finally:
+            now.is_done = True
+            self._changed.notify_all()
+
+
+class _JointTable(Table):
+    """A table whose changes are committed with those of others."""
+
+    meeting: _Meeting | None = None
+
+    def _require_catalog(self) -> Any:
+        return super()._require_catalog() if self.meeting is None else self.meeting
+
+
+class CatalogTransaction:
+    """Changes of several tables that become visible together, made by `icefield.catalog.rest.RestCatalog.transaction`.
+
+    A block that raises commits nothing. It is used once.
+
+    Examples
+    --------
+    >>> with catalog.transaction() as several:  # doctest: +SKIP
+    ...     several.table("db.orders").append(orders)
+    ...     several.table("db.lines").delete("order_id = 7")
+
+    """
+
+    def __init__(self, catalog: CommitsTables) -> None:
+        self._catalog = catalog
+        self._parts: dict[Identifier, tuple[_JointTable, Transaction]] = {}
+        self._is_finished = False
+
+    def table(self, identifier: IdentifierLike) -> Transaction:
+        """Return the transaction of a table, which is committed with the others; the same for the same table.
+
+        Raises
+        ------
+        NoSuchTableError
+            If the table does not exist.
+
+        """
+        self._check_open()
+        loaded = self._catalog.load_table(identifier)
+        name = loaded.name()
+        if name not in self._parts:
+            state = TableState.of(loaded.storage, loaded.metadata_location, loaded.metadata)
+            catalog: Any = loaded.catalog
+            joint = _JointTable(name, state, catalog)
+            self._parts[name] = joint, joint.transaction()
+        return self._parts[name][1]
+
+    def commit_transaction(self) -> list[Table]:
+        """Commit the changes of all tables.
+
+        Returns
+        -------
+        list of Table
+            The tables after the commit, in the order in which they were first used.
+
+        Raises
+        ------
+        CommitFailedException
+            If other commits changed what these changes depend on, or every attempt lost; none of them is made.
+        ValidationException
+            If other commits conflict with these changes; none of them is made.
+        CommitStateUnknownException
+            If the outcome is unknown; either all of them are made, or none is.
+
+        """
+        self._check_open()
+        self._is_finished = True
+        meeting = _Meeting(self._catalog, len(self._parts))
+        failures: list[BaseException] = []
+
+        def commit(table: _JointTable, transaction: Transaction) -> None:
+            table.meeting, failed = meeting, True
+            try:
+                transaction.commit_transaction()
+                failed = False
+            except BaseException as failure:  # noqa: BLE001 - it is raised by the caller's thread
+                failures.append(failure)
+            finally:
+                table.meeting = None
+                meeting.leave(failed=failed)
+
+        threads = [threading.Thread(target=commit, args=part, daemon=True) for part in self._parts.values()]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except BaseException:
+            # Whoever stops the program learns of it when nothing is under way.
+            for thread in threads:
+                thread.join()
+            raise
+        if failures:
+            raise min(failures, key=_rank)
+        return [self._catalog.load_table(name) for name in self._parts]
+
+    def _check_open(self) -> None:
+        if self._is_finished:
+            raise InvalidArgumentError("this transaction is already finished; start a new one")
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            if not self._is_finished:
+                self.commit_transaction()
+            return
+        self._is_finished = True
+        for _, transaction in self._parts.values():
+            transaction.__exit__(kind, error, trace)
+
+    def __repr__(self) -> str:
+        state = "finished" if self._is_finished else "not committed"
+        return f"CatalogTransaction({', '.join(dotted(name) for name in self._parts)}; {state})"
+
+
+def _rank(failure: BaseException) -> int:
+    """Return how little a failure says of the whole: a table that was stopped says nothing."""
+    if isinstance(failure, CommitStateUnknownException):
+        return 0
+    return 2 if isinstance(failure, _StoppedError) else 1
