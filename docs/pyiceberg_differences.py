@@ -111,9 +111,9 @@ DELIBERATE = {
 
 #: What is not there yet, and what to do meanwhile.
 MISSING = {
-    "catalog.Catalog.*view*": "existing views can be listed and dropped: `list_views`, `view_exists`, `drop_view`",
+    "catalog.Catalog.*view*": "`icefield.catalog.rest.RestCatalog` has views; SQL catalogs list and drop them",
     "catalog.Catalog.supports_server_side_planning": "REST catalogs",
-    "exceptions.*": "errors of REST catalogs; `icefield.errors` has all errors of icefield",
+    "exceptions.*": "`icefield.errors` has all errors of icefield, those of REST catalogs under the same names",
     "schema.promote": "`update_schema` checks promotions",
     "table.*.to_daft": "`scan().to_arrow()`",
     "table.*.to_bodo": "`scan().to_arrow()`",

@@ -17,6 +17,7 @@ import pytest
 
 import icefield as ice
 from icefield.catalog.rest import RestCatalog
+from icefield.errors import NoSuchViewError
 
 pytestmark = pytest.mark.interop
 
@@ -228,6 +229,39 @@ def test_several_tables_in_one_commit(db: str, uri: str) -> None:
         several.table(f"{db}.a").append(ROWS)
         several.table(f"{db}.b").delete("id = 1")
     assert [catalog.load_table(f"{db}.{name}").scan().count() for name in "ab"] == [4, 1]
+
+
+def test_views(db: str, uri: str) -> None:
+    catalog = RestCatalog("java", uri=uri)
+    made = catalog.create_view(
+        f"{db}.v", ROWS.schema, {"spark": "SELECT 1"}, default_namespace=db, properties={"k": "v"}
+    )
+    assert (made.sql("Spark"), made.properties["k"], made.schema().column_names) == ("SELECT 1", "v", ["id", "region"])
+    assert made.version["default-namespace"] == [db]
+    with pytest.raises(NoSuchViewError, match="no query in the dialect trino; it has: spark"):
+        made.sql("trino")
+    assert catalog.list_views(db) == [(db, "v")]
+    assert catalog.view_exists(f"{db}.v")
+    assert not catalog.view_exists(f"{db}.w")
+    other = pa.schema({"x": pa.int64()})
+    for schema, query in [(other, "1"), (other, "1"), (ROWS.schema, "2"), (other, "3"), (other, "1")]:
+        queries = {"spark": query, "trino": query}
+        replaced = catalog.replace_view(f"{db}.v", schema, queries)
+        assert (replaced.queries, replaced.schema().column_names) == (queries, schema.names)
+    assert (replaced.uuid, replaced.location) == (made.uuid, made.location)
+    assert len(replaced.metadata["versions"]) > 1
+    with pytest.raises(ice.TableAlreadyExistsError):
+        catalog.create_view(f"{db}.v", ROWS.schema, {"spark": "SELECT 1"})
+    with pytest.raises(ice.NoSuchNamespaceError):
+        catalog.create_view("nowhere.v", ROWS.schema, {"spark": "SELECT 1"})
+    assert catalog.rename_view(f"{db}.v", f"{db}.w").queries == replaced.queries
+    for do in (catalog.load_view, catalog.drop_view):
+        with pytest.raises(NoSuchViewError, match="does not exist in catalog java"):
+            do(f"{db}.v")
+    with pytest.raises(ice.TableAlreadyExistsError):
+        catalog.create_table(f"{db}.w", ROWS.schema)
+    catalog.drop_view(f"{db}.w")
+    assert catalog.list_views(db) == []
 
 
 def test_both_clients_change_one_table(catalog: ice.Catalog, db: str, uri: str) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from icefield._inputs.secrets import revealed
 from icefield.catalog.rest.client import Client
 from icefield.catalog.rest.endpoints import COMMIT_TRANSACTION
-from icefield.catalog.rest.tables import RestTables
 from icefield.catalog.rest.transactions import CatalogTransaction
+from icefield.catalog.rest.views import RestViews
 
 __all__ = ["RestCatalog"]
 
 
-class RestCatalog(RestTables):
+class RestCatalog(RestViews):
     """A catalog behind the REST protocol of Iceberg.
 
     The server is asked when something is wanted of it, and not before.

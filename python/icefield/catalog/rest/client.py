@@ -59,7 +59,7 @@ class Client:
 
     @property
     def config(self) -> _Config:
-        """What the server has told of itself; it is asked once."""
+        """The configuration that the server answers with; it is asked once."""
         with self._asking:
             if self._config is None:
                 self._config = self._asked()
@@ -153,7 +153,7 @@ class Client:
 
 
 class _Config:
-    """What the server tells of itself, merged with what the user has set."""
+    """The configuration of the server, merged with the properties of the user."""
 
     def __init__(self, reply: Reply, given: Mapping[str, str], uri: str) -> None:
         answer = reply.json()
@@ -167,9 +167,9 @@ class _Config:
             if urlsplit(uri).scheme == "https" and urlsplit(moved).scheme != "https":
                 raise RESTError(f"{reply.asked}: the server moves the catalog to {redacted_url(moved)}, unencrypted")
         self.paths = Paths(moved, merged.get("prefix", ""), merged.get("namespace-separator", "%1F"))
-        told = answer.get("endpoints") or []
+        listed = answer.get("endpoints") or []
         self.endpoints = Endpoints(
-            (text for text in told if isinstance(text, str)) if isinstance(told, list) else (),
+            (text for text in listed if isinstance(text, str)) if isinstance(listed, list) else (),
             views=flag(merged, "view-endpoints-supported", False),  # noqa: FBT003
         )
         #: Whether the server carries out requests with the same key once.

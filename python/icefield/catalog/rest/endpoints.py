@@ -51,7 +51,7 @@ REPLACE_VIEW = Route("POST", _VIEW)
 DROP_VIEW = Route("DELETE", _VIEW)
 RENAME_VIEW = Route("POST", "/v1/{prefix}/views/rename")
 
-#: What a server has that does not tell, by the protocol.
+#: What a server has that does not list its routes, by the protocol.
 _OF_OLD = (
     LIST_NAMESPACES,
     CREATE_NAMESPACE,
@@ -75,16 +75,16 @@ class Endpoints:
 
     Parameters
     ----------
-    told
-        What the server tells of them, as ``METHOD /path``; nothing if it does not.
+    listed
+        The routes that the server lists, as ``METHOD /path``; an old server lists none.
     views
-        Whether a server that tells nothing has views.
+        Whether a server that lists none has views.
 
     """
 
-    def __init__(self, told: Iterable[str], *, views: bool = False) -> None:
+    def __init__(self, listed: Iterable[str], *, views: bool = False) -> None:
         of_old = (*_OF_OLD, *(_OF_OLD_WITH_VIEWS if views else ()))
-        self._offered = {_normal(text) for text in told} or {_normal(str(route)) for route in of_old}
+        self._offered = {_normal(text) for text in listed} or {_normal(str(route)) for route in of_old}
 
     def offer(self, route: Route) -> bool:
         """Return whether the server has a route."""

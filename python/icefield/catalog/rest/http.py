@@ -98,7 +98,7 @@ class Http:
         UnansweredError
             If there is no answer.
         RESTError
-            If there is no whole answer, or it is a redirect.
+            If the answer is a redirect.
 
         """
         attempt, renewed, processed = 0, False, False
