@@ -25,6 +25,7 @@ catalog = ice.load_catalog("c", uri=options["uri"], warehouse=options["warehouse
 catalog.create_namespace("a")
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
 assert not hasattr(spark, "_jsparkSession")
+spark.conf.set("spark.sql.shuffle.partitions", "2")
 df = spark.range(10).selectExpr("id", "cast(id AS STRING) AS s")
 table = catalog.create_table("a.t", ice_spark.schema_of(df))
 for _ in range(2):
@@ -39,6 +40,19 @@ table.refresh()
 assert ice_spark.read_inspect(spark, table, "snapshots").count() == 2
 assert ice_spark.changes(spark, table).count() == 20
 assert dict(ice_spark.explain(spark, table).counts) == {"Spark Connect": len(table.scan().plan_files())}
+# The server's tasks write; conditions are Spark's alone.
+assert ice_spark.delete(spark, table, "id + 0 = 9").rows_removed == 2
+assert ice_spark.delete(spark, table, ice.expressions.EqualTo("id", 8)).rows_removed == 2
+assert ice_spark.update(spark, table, {"s": "concat(s, '!')"}, "id < 3").rows_added == 6
+merge = ice_spark.merge(df.where("id = 3 OR id = 9"), table, "id").when_matched_delete().when_not_matched_insert_all()
+done = merge.execute()
+assert (done.rows_deleted, done.rows_inserted) == (2, 1)
+assert ice_spark.write(df, table, "overwrite", filter="id < 5").rows_removed == 8
+assert table.refresh().scan().count() == 17
+try:
+    ice_spark.once(df, 0)
+except ice.InvalidArgumentError as error:
+    assert "Spark Connect" in str(error), error
 
 
 def fail(batches):
@@ -53,7 +67,7 @@ except Exception as error:
     assert "this task fails" in str(error), error
 else:
     raise AssertionError("the append did not fail")
-named = set(table.refresh().scan().plan_files().to_arrow()["file_path"].to_pylist())
+named = set(table.refresh().inspect.all_files()["file_path"].to_pylist())
 assert {path for path, _ in table.storage.list(f"{table.location()}/data")} == named
 assert spark.getTags() == set()
 spark.stop()
@@ -61,7 +75,7 @@ print("all of it")
 """
 
 
-def test_reads_and_appends(tmp_path: Path) -> None:
+def test_reads_appends_and_changes(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

@@ -10,9 +10,9 @@
     ice_spark.append(df, table)
 
 `read` and `append` plan and commit in the driver: they know the filter and the columns, and use Spark's own Parquet
-reader where it is right. The data source ``spark.read.format("icefield")`` is the same code behind Spark's own
-interface (`icefield.spark.source`). `register` makes it and the transforms (``icefield_bucket(16, id)``) known to a
-session.
+reader where it is right. `write`, `delete`, `update`, `merge` and `upsert` change rows in the executors. The data
+source ``spark.read.format("icefield")`` is the same code behind Spark's own interface (`icefield.spark.source`).
+`register` makes it and the transforms (``icefield_bucket(16, id)``) known to a session.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ from pyspark.errors import AnalysisException  # noqa: E402
 
 from icefield.spark import functions  # noqa: E402
 from icefield.spark.changes import changes  # noqa: E402
+from icefield.spark.changing.deleting import delete, update  # noqa: E402
+from icefield.spark.changing.merging import Merge, merge  # noqa: E402
+from icefield.spark.changing.overwriting import write  # noqa: E402
+from icefield.spark.changing.upserting import upsert  # noqa: E402
 from icefield.spark.explaining import Explanation, explain  # noqa: E402
 from icefield.spark.inspecting import read_inspect  # noqa: E402
 from icefield.spark.reading import of_scan, read  # noqa: E402
@@ -49,12 +53,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Explanation",
+    "Merge",
     "append",
     "arrow_schema",
     "changes",
+    "delete",
     "explain",
     "functions",
     "iceberg_schema",
+    "merge",
     "of_scan",
     "once",
     "read",
@@ -63,6 +70,9 @@ __all__ = [
     "schema_of",
     "session",
     "spark_schema",
+    "update",
+    "upsert",
+    "write",
 ]
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from icefield.schema import Schema
     from icefield.table import Table
 
-__all__ = ["Ways", "chosen", "compares_rows", "decided", "of_scan", "read", "task_rows"]
+__all__ = ["Ways", "chosen", "compares_rows", "decided", "decoded", "of_scan", "read", "task_rows"]
 
 
 def read(
@@ -121,7 +121,7 @@ def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True, memory
     if way.reader and way.native:
         parts.append(way.reader.frame(way.files["file_path"].take(way.native).to_pylist()))
     if way.rest or not parts:
-        parts.append(_decoded(spark, way.tasks(spark), scan.storage, way.schema, memory_limit))
+        parts.append(decoded(spark, way.tasks(spark), scan.storage, way.schema, memory_limit))
     frame = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
     return frame if scan.limit is None else frame.limit(scan.limit)
 
@@ -213,7 +213,7 @@ def _against(spark: SparkSession, *, native: bool) -> tuple[str, str] | None:
     return None if is_classic(spark) else ("Spark Connect", "Spark Connect: the session is not in this process")
 
 
-def _decoded(
+def decoded(
     spark: SparkSession, tasks: list[ReadTask], storage: Storage, schema: st.StructType, memory_limit: int | None = None
 ) -> DataFrame:
     """Read tasks in Rust, one per Spark task."""

@@ -10,40 +10,33 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import takewhile
-from typing import TYPE_CHECKING, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 import pyarrow as pa
-import pyspark.sql.functions as F  # noqa: N812
 from pyspark import TaskContext
 
 from icefield.distributed import Committed, FilesLeft, Storage, TaskWriter, WritePlan, WrittenFiles, made_before
-from icefield.errors import CommitStateUnknownException, IcefieldError, InvalidArgumentError
+from icefield.errors import CommitStateUnknownException, IcefieldError
 from icefield.spark.audit import session_audit, write_target
+from icefield.spark.distributing import Distribution, distributed
 from icefield.spark.failures import raised_in_task, sentence
 from icefield.spark.jobs import Jobs
-from icefield.spark.keys import PartitionKey, with_keys
 from icefield.spark.opening import keywords_of, opened
-from icefield.spark.types import arrow_schema, spark_schema
+from icefield.spark.types import arrow_schema
 from icefield.spark.workers import begin_task, drivers_python
 from icefield.table import RowsChanged
 from icefield.table.merging import SchemaMode, written_columns
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from icefield.table import Table
-    from icefield.transforms import Transform
+    from icefield.table.rows import Isolation
 
-__all__ = ["Distribution", "Write", "WriteSettings", "append", "write_task"]
+__all__ = ["RESULT", "Write", "WriteSettings", "append", "counted", "warn_of_left", "write_task"]
 
-#: How rows are brought together for the tasks that write them.
-Distribution: TypeAlias = Literal["hash", "range", "none"]
-
-_KEY = "_icefield_key_"
-#: Files that a task keeps open at once.
-_OPEN_FILES = 64
-_RESULT = "files binary, file_count int, row_count bigint, byte_count bigint"
+#: What a task of a write gives.
+RESULT = "files binary, file_count int, row_count bigint, byte_count bigint"
 
 
 @overload
@@ -112,8 +105,8 @@ def append(
         ``"evolve"`` adds columns that the table lacks and widens types, in the same commit.
     idempotency_key
         Makes the append once: if a snapshot in the history of the branch was made with this key, nothing is done, and
-        no job runs. After a restart Spark runs the last batch of a stream again, so in ``foreachBatch`` pass a key of
-        the query and the batch: ``idempotency_key=f"orders/{batch_id}"``.
+        no job runs. After a restart Spark runs the last batch of a stream again: in ``foreachBatch`` pass
+        ``**icefield.spark.once(batch, batch_id)``.
     memory_limit
         Bytes that rows of one task that wait to be written may take, about; 512 MiB by default. It is memory of a
         Python worker, outside of the JVM: ``spark.executor.memoryOverhead`` has to hold it for each core.
@@ -137,36 +130,19 @@ def append(
     target = opened(table, catalog, properties, keywords_of(append)).refresh()
     where, staged = write_target(target, branch, session_audit(df.sparkSession))
     if made_before(target.metadata, where, idempotency_key):
-        return _counted([]) if dry_run else target
+        return counted([]) if dry_run else target
     columns = written_columns(schema_mode)
     settings = WriteSettings(memory_limit, allow_missing=columns["allow_missing"], dry_run=dry_run)
-    schema = arrow_schema(df.schema)
-    write = Write.of_schema(target, schema, settings=settings, evolve=columns["evolve"])
-    rows, clustered = distributed(df, target, distribution)
-    names = rows.columns
-    # PySpark parses the names of columns: as paths, and ``*`` as all of them.
-    sent = rows.toDF(*(f"c{n}" for n in range(len(names))))
-    with drivers_python():
-        payload = sent.mapInArrow(_tasks_of(write, names, clustered=clustered), _RESULT)
-    jobs = Jobs(df.sparkSession, f"icefield-write-{write.write_id}")
-    try:
-        with jobs.tagged():
-            # Collected once: a second action would write everything again.
-            written = [WrittenFiles(bytes(row[0]), *row[1:]) for row in payload.collect()]
-    except BaseException as error:
-        jobs.wait()
-        write.clean_up(search=not dry_run)
-        own = raised_in_task(error) if isinstance(error, Exception) else None
-        if own is None:
-            raise
-        raise own from None
+    write = Write.of_schema(target, arrow_schema(df.schema), settings=settings, evolve=columns["evolve"])
+    written, jobs = write.run(df, target, distribution)
     if dry_run:
-        return _counted(written)
+        return counted(written)
     write.commit(target, written, where, {**(snapshot_properties or {}), **staged}, idempotency_key, jobs.lost_some)
     return target
 
 
-def _counted(written: list[WrittenFiles]) -> RowsChanged:
+def counted(written: list[WrittenFiles]) -> RowsChanged:
+    """Return what an append of the files does."""
     rows, files, size = (
         sum(getattr(one, name) for one in written) for name in ("row_count", "file_count", "byte_count")
     )
@@ -220,9 +196,38 @@ class Write:
 
         """
         how = settings or WriteSettings()
-        plan = table.new_write(properties, widened_by=schema if evolve else None)
-        plan.check(table.storage, schema, allow_missing=how.allow_missing)
-        return cls(plan, table.storage, how)
+        return cls.checked(table.new_write(properties, widened_by=schema if evolve else None), table, schema, how)
+
+    @classmethod
+    def checked(cls, plan: WritePlan, table: Table, schema: pa.Schema, settings: WriteSettings) -> Write:
+        """Return a write that was planned; raise where a column does not fit."""
+        plan.check(table.storage, schema, allow_missing=settings.allow_missing)
+        return cls(plan, table.storage, settings)
+
+    def payload(self, df: DataFrame, table: Table, distribution: str | None) -> DataFrame:
+        """Return the results of the tasks that write the rows, in the form of `RESULT`."""
+        rows, clustered = distributed(df, table, distribution)
+        names = rows.columns
+        # PySpark parses the names of columns: as paths, and ``*`` as all of them.
+        sent = rows.toDF(*(f"c{n}" for n in range(len(names))))
+        with drivers_python():
+            return sent.mapInArrow(_tasks_of(self, names, clustered=clustered), RESULT)
+
+    def run(self, df: DataFrame, table: Table, distribution: str | None) -> tuple[list[WrittenFiles], Jobs]:
+        """Write the rows, and return the results of the tasks and the jobs; if it fails no file is left."""
+        payload = self.payload(df, table, distribution)
+        jobs = Jobs(df.sparkSession, f"icefield-write-{self.write_id}")
+        try:
+            with jobs.tagged():
+                # Collected once: a second action would write everything again.
+                return [WrittenFiles(bytes(row[0]), *row[1:]) for row in payload.collect()], jobs
+        except BaseException as error:
+            jobs.wait()
+            self.clean_up(search=not self.settings.dry_run)
+            own = raised_in_task(error) if isinstance(error, Exception) else None
+            if own is None:
+                raise
+            raise own from None
 
     def commit(
         self,
@@ -232,12 +237,15 @@ class Write:
         snapshot_properties: Mapping[str, str] | None,
         idempotency_key: str | None = None,
         lost_some: Callable[[], bool] = lambda: False,
+        *,
+        mode: Literal["append", "dynamic"] = "append",
+        isolation: Isolation | None = None,
     ) -> Committed:
         """Commit the files of the tasks; files that are not the table's then are deleted.
 
         Parameters
         ----------
-        table, written, branch, snapshot_properties, idempotency_key
+        table, written, branch, snapshot_properties, idempotency_key, mode, isolation
             As `icefield.Table.commit_files` takes them.
         lost_some
             Whether there were attempts at tasks whose results are not among ``written``, so that files may be left.
@@ -245,7 +253,15 @@ class Write:
         """
         files = list(written)
         try:
-            done = table.commit_files(self.plan, files, snapshot_properties, branch, idempotency_key=idempotency_key)
+            done = table.commit_files(
+                self.plan,
+                files,
+                snapshot_properties,
+                branch,
+                mode=mode,
+                isolation=isolation,
+                idempotency_key=idempotency_key,
+            )
         except CommitStateUnknownException:
             raise
         except Exception:
@@ -254,7 +270,7 @@ class Write:
         if not done.files_taken:
             self.clean_up(files, search=lost_some())
         elif lost_some():
-            self._warn_of(lambda: self.plan.discard_lost(self.storage, files))
+            warn_of_left(self.write_id, lambda: self.plan.discard_lost(self.storage, files))
         return done
 
     def clean_up(self, written: Iterable[WrittenFiles] = (), *, search: bool = False) -> None:
@@ -269,18 +285,20 @@ class Write:
             folder of the table.
 
         """
-        self._warn_of(lambda: self.plan.discard(self.storage, written, search=search))
+        warn_of_left(self.write_id, lambda: self.plan.discard(self.storage, written, search=search))
 
-    def _warn_of(self, delete: Callable[[], FilesLeft]) -> None:
-        try:
-            failures, first = delete()
-        except IcefieldError as error:
-            # The error of the write itself is on its way to the caller, or the write has succeeded.
-            failures, first = 1, [str(error)]
-        if failures:
-            more = [f"and {failures - len(first)} more"] if failures > len(first) else []
-            msg = f"some files of the failed write {self.write_id} could not be deleted: {'; '.join([*first, *more])}"
-            warnings.warn(msg, RuntimeWarning, stacklevel=3)
+
+def warn_of_left(write_id: str, delete: Callable[[], FilesLeft]) -> None:
+    """Delete files, and warn of those that could not be deleted."""
+    try:
+        failures, first = delete()
+    except IcefieldError as error:
+        # The error of the write itself is on its way to the caller, or the write has succeeded.
+        failures, first = 1, [str(error)]
+    if failures:
+        more = [f"and {failures - len(first)} more"] if failures > len(first) else []
+        msg = f"some files of the failed write {write_id} could not be deleted: {'; '.join([*first, *more])}"
+        warnings.warn(msg, RuntimeWarning, stacklevel=3)
 
 
 def _tasks_of(
@@ -333,83 +351,3 @@ def write_task(into: Write, batches: Iterator[pa.RecordBatch], *, clustered: boo
             writer.abort()
         raise
     return None if writer is None else writer.close()
-
-
-def distributed(df: DataFrame, table: Table, distribution: str | None = None) -> tuple[DataFrame, bool]:
-    """Group the rows by partition; also return whether each task's rows are sorted by partition."""
-    mode = distribution or table.properties.get("write.distribution-mode", "hash")
-    if mode not in {"hash", "range", "none"}:
-        raise InvalidArgumentError(f"expected the distribution 'hash', 'range' or 'none', got {mode!r}")
-    keys = _keys(df, table) if mode != "none" else []
-    order = _order(df, table) if mode == "range" else []
-    if not keys and not order:
-        return df, False
-    prefix = _KEY
-    while any(column.lower().startswith(prefix) for column in df.columns):
-        prefix = f"_{prefix}"
-    names = [f"{prefix}{place}" for place in range(len(keys) + len(order))]
-    keyed = with_keys(df, [*keys, *(key for key, _ in order)], names)
-    partitions, sorted_by = names[: len(keys)], names[len(keys) :]
-    # No number of partitions: Spark then joins small ones to what is worth a task.
-    if mode == "range":
-        directions = [_directed(name, direction) for name, (_, direction) in zip(sorted_by, order, strict=True)]
-        shuffled = keyed.repartitionByRange(*partitions, *directions)
-    else:
-        shuffled = keyed.repartition(*names)
-    if not keys or _is_small(table):
-        # A task can keep a file open for each of so few partitions, and that costs less than to sort its rows.
-        return shuffled.drop(*names), False
-    return shuffled.sortWithinPartitions(*partitions).drop(*names), True
-
-
-def _is_small(table: Table) -> bool:
-    """Return whether the partition spec itself limits the number of partitions to a few."""
-    partitions = 1
-    for field in table.spec().fields:
-        if field.transform.num_buckets is not None:
-            partitions *= field.transform.num_buckets + 1  # one for null
-        elif not field.transform.is_void:
-            return False
-    return partitions <= _OPEN_FILES
-
-
-def _keys(df: DataFrame, table: Table) -> list[PartitionKey]:
-    """Return the partition values to add; none for a source column that is nested, missing or of another type."""
-    key_of = _key_maker(df, table)
-    keys = (key_of(field.transform, field.source_id) for field in table.spec().fields)
-    return [key for key in keys if key is not None]
-
-
-def _order(df: DataFrame, table: Table) -> list[tuple[PartitionKey, str]]:
-    """Return the sort keys of the table and their directions, up to the first that Spark cannot compute."""
-    key_of = _key_maker(df, table)
-    keys = ((key_of(field.transform, field.source_id), field) for field in table.sort_order().fields)
-    found = takewhile(lambda pair: pair[0] is not None, keys)
-    return [(key, f"{field.direction} {field.null_order}") for key, field in found if key is not None]
-
-
-def _directed(name: str, direction: str) -> Column:
-    column = F.col(name)
-    directed = {
-        "asc nulls-first": column.asc_nulls_first,
-        "asc nulls-last": column.asc_nulls_last,
-        "desc nulls-first": column.desc_nulls_first,
-        "desc nulls-last": column.desc_nulls_last,
-    }
-    return directed[direction]()
-
-
-def _key_maker(df: DataFrame, table: Table) -> Callable[[Transform, int | None], PartitionKey | None]:
-    """Return a function from a transform of a column to its key; None if nested, missing or of another type."""
-    schema = table.schema()
-    types = {field.name: field.dataType.simpleString() for field in spark_schema(schema).fields}
-    given = {field.name: field.dataType.simpleString() for field in df.schema.fields}
-
-    def key_of(transform: Transform, source_id: int | None) -> PartitionKey | None:
-        name = None if source_id is None else schema.find_column_name(source_id)
-        if transform.is_void or name is None or name not in given:
-            return None
-        is_taken = transform.is_identity or given[name] == types.get(name)
-        return PartitionKey(transform, name, given[name]) if is_taken else None
-
-    return key_of

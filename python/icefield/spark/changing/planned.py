@@ -1,0 +1,163 @@
+"""What all changes of rows have in common: the table, the branch, the plan, the rows of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+import pyarrow as pa
+from pyspark.sql import types as st
+
+from icefield.distributed import made_before
+from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
+from icefield.spark.audit import session_audit, write_target
+from icefield.spark.opening import opened
+from icefield.spark.reading import decoded
+from icefield.spark.session import at_once
+from icefield.spark.types import FIELD_ID, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from icefield.distributed import RowChangePlan
+    from icefield.expressions import Expression
+    from icefield.schema import Schema
+    from icefield.spark.distributing import Distribution
+    from icefield.table import Table
+    from icefield.table.rows import Isolation, RowMode
+
+__all__ = [
+    "FILE",
+    "POSITION",
+    "ROW_ID",
+    "ChangeOptions",
+    "Target",
+    "column_of",
+    "refuse_cut",
+    "row_types",
+    "target_rows",
+]
+
+Command = Literal["delete", "update", "merge", "overwrite"]
+
+#: The first version of the format whose rows have ids.
+_WITH_IDS = 3
+FILE, POSITION, ROW_ID = "_file", "_pos", "_row_id"
+
+
+class ChangeOptions(TypedDict, total=False):
+    """Keywords of all changes of rows."""
+
+    branch: str | None
+    snapshot_properties: Mapping[str, str] | None
+    mode: RowMode | None
+    isolation: Isolation | None
+    distribution: Distribution | None
+    memory_limit: int | None
+    idempotency_key: str | None
+    dry_run: bool
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table that is changed, and how."""
+
+    spark: SparkSession
+    table: Table
+    branch: str
+    #: Entries of the snapshot's summary.
+    summary: Mapping[str, str]
+    options: ChangeOptions
+
+    @classmethod
+    def of(
+        cls,
+        spark: SparkSession,
+        table: Table | str,
+        options: ChangeOptions,
+        catalog: str | None,
+        properties: Mapping[str, str],
+        arguments: Iterable[str],
+    ) -> Target:
+        """Open a table for a change, and refresh it."""
+        found = opened(table, catalog, properties, list(arguments)).refresh()
+        branch, staged = write_target(found, options.get("branch"), session_audit(spark))
+        return cls(spark, found, branch, {**(options.get("snapshot_properties") or {}), **staged}, options)
+
+    @property
+    def made_before(self) -> bool:
+        """Whether the change was made before, by its idempotency key."""
+        return made_before(self.table.metadata, self.branch, self.options.get("idempotency_key"))
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether the change is only looked at."""
+        return self.options.get("dry_run", False)
+
+    @property
+    def has_lineage(self) -> bool:
+        """Whether rows keep their ids."""
+        return self.table.metadata.format_version >= _WITH_IDS
+
+    def plan(
+        self, command: Command, row_filter: Expression | str | None, *, exact: bool, widened_by: pa.Schema | None = None
+    ) -> RowChangePlan:
+        """Plan the change."""
+        isolation = self.options.get("isolation")
+        return self.table.new_row_change(
+            command,
+            row_filter,
+            exact=exact,
+            mode=self.options.get("mode"),
+            isolation=isolation,
+            branch=self.branch,
+            widened_by=widened_by,
+        )
+
+
+def row_types(schema: Schema, *, lineage: bool) -> st.StructType:
+    """Return the columns of the rows of a plan."""
+    more = [(FILE, st.StringType()), (POSITION, st.LongType()), *([(ROW_ID, st.LongType())] if lineage else [])]
+    columns = spark_schema(schema).toNullable().fields
+    return st.StructType([*columns, *(st.StructField(name, kind) for name, kind in more)])
+
+
+def target_rows(target: Target, plan: RowChangePlan, columns: Iterable[str] | None = None) -> DataFrame:
+    """Return the rows of a plan: some columns or all, the places of the rows, and their ids if they have any."""
+    whole = row_types(target.table.schema(), lineage=target.has_lineage)
+    wanted = set(whole.names if columns is None else columns)
+    schema = st.StructType([one for one in whole.fields if one.name in wanted or FIELD_ID not in one.metadata])
+    names = None if columns is None else [one.name for one in schema.fields if FIELD_ID in one.metadata]
+    tasks = plan.tasks(names, parallelism=at_once(target.spark))
+    return decoded(target.spark, tasks, target.table.storage, schema, target.options.get("memory_limit"))
+
+
+def refuse_cut(schema: Schema, kept: Iterable[str]) -> None:
+    """Refuse to write columns again whose values Spark cannot hold."""
+    names = set(kept)
+    for field in schema.fields:
+        if field.name in names and "_ns" in str(field.field_type):
+            raise UnsupportedFeatureError(
+                f"column {field.name}: Spark has no nanoseconds, so rows that keep their values of {field.field_type} "
+                "would lose some: change them by icefield.Table, in the driver"
+            )
+
+
+def column_of(name: str, names: Iterable[str], spark: SparkSession, what: str) -> str:
+    """Return the column that a name means, in the session's way.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is no such column; ``what`` names the change.
+
+    """
+    known = list(names)
+    if name in known:
+        return name
+    if str(spark.conf.get("spark.sql.caseSensitive")).lower() != "true":
+        alike = [one for one in known if one.lower() == name.lower()]
+        if len(alike) == 1:
+            return alike[0]
+    raise InvalidArgumentError(f"{what}: the table has no column {name!r} (there are: {', '.join(known)})")

@@ -1,0 +1,402 @@
+"""The job of a change: rows with actions become places to take out and rows to write, in one stage after one shuffle.
+
+Each row of a change carries everything that is done for it: the place of the old row, the values of the new one. Spark
+computes these rows once; one shuffle sends places to the task of their file, and new rows to the task of their
+partition, and the same tasks do both. So a source that is not the same whenever it is computed still gives, for each
+old row, its own new row.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyspark.sql.functions as F  # noqa: N812
+from pyspark import TaskContext
+
+from icefield.distributed import RowRemover, TaskWriter, WrittenFiles
+from icefield.errors import CommitStateUnknownException, InvalidArgumentError
+from icefield.spark.changing.planned import FILE, POSITION
+from icefield.spark.distributing import distribution_of, free_names, is_small, partition_keys
+from icefield.spark.failures import raised_in_task, sentence
+from icefield.spark.jobs import Jobs
+from icefield.spark.keys import with_keys
+from icefield.spark.packed import PackedTasks
+from icefield.spark.session import at_once
+from icefield.spark.workers import begin_task, drivers_python
+from icefield.spark.writing import warn_of_left
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from icefield.distributed import Committed, RowChangePlan, Storage
+    from icefield.spark.changing.planned import Target
+    from icefield.table import Table
+
+__all__ = ["ACTION", "DELETE", "INSERT", "RESULT", "TWICE", "UPDATE", "Done", "commit", "removals", "run"]
+
+#: The column that says what is done with a row.
+ACTION = "_icefield_action"
+UPDATE, DELETE, INSERT, TWICE = 1, 2, 3, 4
+#: Whether a row after the shuffle is a place to take out, or a row to write.
+_KIND, _TARGET_TASK = "_icefield_kind", "_icefield_task"
+_TAKE_OUT, _WRITE = 0, 1
+
+#: What a task of a change gives: what it took out or added, and how many rows it updated, deleted and inserted.
+_ARROW = pa.schema(
+    [
+        ("part", pa.string()),
+        ("files", pa.binary()),
+        ("file_count", pa.int32()),
+        ("row_count", pa.int64()),
+        ("byte_count", pa.int64()),
+        *((name, pa.int64()) for name in ("updated", "deleted", "inserted")),
+    ]
+)
+#: The names of its columns.
+RESULT = tuple(_ARROW.names)
+_TYPES = (
+    "part string, files binary, file_count int, row_count bigint, byte_count bigint, "
+    "updated bigint, deleted bigint, inserted bigint"
+)
+
+
+@dataclass
+class Done:
+    """What the tasks of a change did, and what the commit says of it."""
+
+    removed: list[WrittenFiles] = field(default_factory=list)
+    added: list[WrittenFiles] = field(default_factory=list)
+    updated: int = 0
+    deleted: int = 0
+    inserted: int = 0
+    committed: Committed | None = None
+
+    @property
+    def bytes_rewritten(self) -> int:
+        """Size of the data files that were written again, unless delete files are counted with them."""
+        if self.committed is None or not self.committed.files_rewritten or self.committed.files_marked:
+            return 0
+        return sum(one.byte_count for one in self.removed)
+
+
+@dataclass(frozen=True)
+class _Tasks:
+    """What the tasks of a change need."""
+
+    plan: RowChangePlan
+    storage: Storage
+    names: list[str]
+    #: Whether a row that is taken out twice is an error.
+    unique: bool
+    clustered: bool
+    allow_missing: bool
+    memory_limit: int | None
+    #: What is said of a key that a source has twice.
+    twice: str = ""
+
+
+def run(
+    target: Target,
+    plan: RowChangePlan,
+    actions: DataFrame | None,
+    *,
+    unique: bool = False,
+    allow_missing: bool = True,
+    twice: str = "",
+    others: Iterable[DataFrame] = (),
+) -> Done:
+    """Carry a change out, and commit it.
+
+    Parameters
+    ----------
+    target, plan
+        The table, and the plan of the change.
+    actions
+        Rows with new values, `FILE` and `POSITION` of old ones, and `ACTION`.
+    unique
+        Whether a row that is taken out twice is an error.
+    allow_missing
+        Whether optional columns may be missing.
+    twice
+        What is said of rows with the action `TWICE`.
+    others
+        Other results of tasks that belong to the change, in the form of these.
+
+    """
+    storage = target.table.storage
+    frames = list(others)
+    if actions is not None:
+        frames.append(_payload(target, plan, actions, unique=unique, allow_missing=allow_missing, twice=twice))
+    jobs = Jobs(target.spark, f"icefield-change-{plan.write_id}")
+    try:
+        with jobs.tagged():
+            # Collected once, in one job: a second action would do everything again.
+            done = _done(_union(frames).collect() if frames else [])
+    except BaseException as error:
+        jobs.wait()
+        warn_of_left(plan.write_id, lambda: plan.discard(storage, search=True))
+        own = raised_in_task(error) if isinstance(error, Exception) else None
+        if own is None:
+            raise
+        raise own from None
+    key = target.options.get("idempotency_key")
+    done.committed = commit(target.table, plan, done.removed, done.added, target.summary, key, jobs.lost_some)
+    return done
+
+
+def commit(
+    table: Table,
+    plan: RowChangePlan,
+    removed: list[WrittenFiles],
+    added: list[WrittenFiles],
+    summary: Mapping[str, str],
+    idempotency_key: str | None,
+    lost_some: Callable[[], bool],
+) -> Committed:
+    """Commit what tasks did; files that are not the table's then are deleted.
+
+    Parameters
+    ----------
+    table, plan, removed, added, summary, idempotency_key
+        As `icefield.Table.commit_rows` takes them.
+    lost_some
+        Whether there were attempts at tasks whose results are not among these, so that files may be left.
+
+    """
+    storage, files = table.storage, [*removed, *added]
+    try:
+        done = table.commit_rows(plan, removed, added, summary, idempotency_key=idempotency_key)
+    except CommitStateUnknownException:
+        raise
+    except Exception:
+        warn_of_left(plan.write_id, lambda: plan.discard(storage, files))
+        raise
+    lost = lost_some()
+    if done.files_taken and lost:
+        warn_of_left(plan.write_id, lambda: plan.discard_lost(storage, files))
+    elif not done.files_taken and (files or lost):
+        warn_of_left(plan.write_id, lambda: plan.discard(storage, files, search=lost))
+    return done
+
+
+def _union(frames: list[DataFrame]) -> DataFrame:
+    whole = frames[0]
+    for frame in frames[1:]:
+        whole = whole.union(frame)
+    return whole
+
+
+def _done(rows: Iterable[tuple[Any, ...]]) -> Done:
+    done = Done()
+    for part, data, file_count, row_count, byte_count, updated, deleted, inserted in rows:
+        files = WrittenFiles(bytes(data), file_count, row_count, byte_count)
+        (done.removed if part == "removed" else done.added).append(files)
+        done.updated += updated
+        done.deleted += deleted
+        done.inserted += inserted
+    return done
+
+
+def _payload(
+    target: Target, plan: RowChangePlan, actions: DataFrame, *, unique: bool, allow_missing: bool, twice: str
+) -> DataFrame:
+    """Return the results of the tasks that carry out the actions."""
+    data = [name for name in actions.columns if name not in {FILE, POSITION, ACTION}]
+    plain = actions.toDF(*actions.columns)
+    action = F.col(ACTION)
+    kinds = (
+        F.when(action == UPDATE, F.array(F.lit(_TAKE_OUT), F.lit(_WRITE)))
+        .when(action == DELETE, F.array(F.lit(_TAKE_OUT)))
+        .otherwise(F.array(F.lit(_WRITE)))
+    )
+    sent = plain.select("*", F.explode(kinds).alias(_KIND)) if data else plain.withColumn(_KIND, F.lit(_TAKE_OUT))
+    writes = F.col(_KIND) == _WRITE
+    sent = sent.select(
+        *(F.when(writes, F.col(f"`{name.replace('`', '``')}`")).alias(name) for name in data),
+        F.when(~writes, F.col(FILE)).alias(FILE),
+        F.when(~writes, F.col(POSITION)).alias(POSITION),
+        ACTION,
+        _KIND,
+    )
+    keys = partition_keys(sent, target.table) if data else []
+    names = free_names(sent.columns, len(keys))
+    keyed = with_keys(sent, keys, names)
+    none = distribution_of(target.table, target.options.get("distribution")) == "none"
+    spread = F.spark_partition_id().cast("bigint") if none or not keys else F.xxhash64(*names)
+    keyed = keyed.withColumn(_TARGET_TASK, F.when(writes, spread).otherwise(F.xxhash64(FILE)))
+    shuffled = keyed.repartition(_number_of_tasks(target, plan), _TARGET_TASK)
+    clustered = bool(keys) and not none and not is_small(target.table)
+    if clustered:
+        shuffled = shuffled.sortWithinPartitions(_KIND, *names)
+    columns = [*data, FILE, POSITION, ACTION, _KIND]
+    rows = shuffled.drop(*names, _TARGET_TASK)
+    tasks = _Tasks(
+        plan,
+        target.table.storage,
+        columns,
+        unique=unique,
+        clustered=clustered,
+        allow_missing=allow_missing,
+        memory_limit=target.options.get("memory_limit"),
+        twice=twice,
+    )
+    with drivers_python():
+        # PySpark parses the names of columns: as paths, and ``*`` as all of them.
+        return rows.toDF(*(f"c{n}" for n in range(len(columns)))).mapInArrow(_function_of(tasks), _TYPES)
+
+
+def _number_of_tasks(target: Target, plan: RowChangePlan) -> int:
+    """Return into how many tasks a change is shuffled.
+
+    Spark would join small partitions, and places are small, whatever the work of writing their files again. So there is
+    a task for each file, or two for each place that a task can run at, up to the session's number.
+    """
+    most = int(str(target.spark.conf.get("spark.sql.shuffle.partitions")))
+    wanted: int = max(plan.files, 2 * (at_once(target.spark) or most))
+    return max(1, min(most, wanted))
+
+
+def _function_of(tasks: _Tasks) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    @sentence
+    def change(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        named = (pa.RecordBatch.from_arrays(batch.columns, tasks.names) for batch in batches)
+        yield from _change_task(tasks, named)
+
+    return change
+
+
+def _change_task(tasks: _Tasks, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Carry out the rows of one Spark task."""
+    begin_task()
+    worker = _Worker(tasks)
+    try:
+        for batch in batches:
+            worker.take(batch)
+        results = worker.close()
+    except BaseException:
+        worker.abort()
+        raise
+    yield from results
+
+
+class _Worker:
+    """A remover and a writer, each if there is anything for it."""
+
+    def __init__(self, tasks: _Tasks) -> None:
+        self._tasks = tasks
+        context = TaskContext.get()
+        self._task, self._attempt = (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
+        self._remover: RowRemover | None = None
+        self._writer: TaskWriter | None = None
+        #: Rows by kind and action.
+        self._counts: Counter[tuple[int, int]] = Counter()
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Take out places, and write rows."""
+        kinds, actions = batch.column(_KIND), batch.column(ACTION)
+        for number in pc.unique(actions).to_pylist():
+            if number == TWICE:
+                raise InvalidArgumentError(self._tasks.twice)
+            for kind in (_TAKE_OUT, _WRITE):
+                both = pc.and_(pc.equal(kinds, kind), pc.equal(actions, number))
+                self._counts[kind, number] += pc.sum(both).as_py() or 0
+        gone = batch.filter(pc.equal(kinds, _TAKE_OUT))
+        if gone.num_rows:
+            self._removing().remove(gone.select([FILE, POSITION]))
+        new = batch.filter(pc.equal(kinds, _WRITE))
+        if new.num_rows:
+            data = new.select([name for name in new.schema.names if name not in {FILE, POSITION, ACTION, _KIND}])
+            self._writing(data.schema).write(data)
+
+    def _removing(self) -> RowRemover:
+        if self._remover is None:
+            tasks = self._tasks
+            self._remover = RowRemover(
+                tasks.plan,
+                tasks.storage,
+                task=self._task,
+                attempt=self._attempt,
+                memory_limit=tasks.memory_limit,
+                unique=tasks.unique,
+            )
+        return self._remover
+
+    def _writing(self, schema: pa.Schema) -> TaskWriter:
+        if self._writer is None:
+            tasks = self._tasks
+            self._writer = TaskWriter(
+                tasks.plan.write,
+                tasks.storage,
+                schema,
+                task=self._task,
+                attempt=self._attempt,
+                allow_missing=tasks.allow_missing,
+                clustered=tasks.clustered,
+                memory_limit=tasks.memory_limit,
+            )
+        return self._writer
+
+    def close(self) -> list[pa.RecordBatch]:
+        """Return the results."""
+        updated, inserted = self._counts[_WRITE, UPDATE], self._counts[_WRITE, INSERT]
+        results = []
+        if self._writer is not None:
+            results.append(_result("added", self._writer.close(), updated=updated, inserted=inserted))
+        if self._remover is not None:
+            removed = self._remover.close()
+            # A row that is deleted for several rows of a source is one.
+            deleted = removed.row_count - self._counts[_TAKE_OUT, UPDATE]
+            results.append(_result("removed", removed, deleted=deleted))
+        return results
+
+    def abort(self) -> None:
+        """Delete what was written."""
+        for one in (self._writer, self._remover):
+            if one is not None:
+                one.abort()
+
+
+def _result(part: str, files: WrittenFiles, *, updated: int = 0, deleted: int = 0, inserted: int = 0) -> pa.RecordBatch:
+    row = (part, files.data, files.file_count, files.row_count, files.byte_count, updated, deleted, inserted)
+    arrays = [pa.array([value], column.type) for value, column in zip(row, _ARROW, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+
+
+def removals(target: Target, plan: RowChangePlan) -> list[DataFrame]:
+    """Return the results of tasks that take out what the filter of an exact plan matches, if a file has to be read.
+
+    The tasks read whole files, so that nothing has to be shuffled.
+    """
+    tasks = plan.tasks([], whole_files=True, parallelism=at_once(target.spark))
+    if not tasks:
+        return []
+    packed = PackedTasks(tasks)
+    needed = _Tasks(
+        plan,
+        target.table.storage,
+        [FILE, POSITION, ACTION, _KIND],
+        unique=False,
+        clustered=False,
+        allow_missing=True,
+        memory_limit=target.options.get("memory_limit"),
+    )
+
+    def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                for rows in packed[place].rows(needed.storage, memory_limit=needed.memory_limit).to_pyarrow():
+                    places = [rows.column(FILE), rows.column(POSITION)]
+                    codes = [pa.repeat(code, rows.num_rows) for code in (DELETE, _TAKE_OUT)]
+                    yield pa.RecordBatch.from_arrays([*places, *codes], needed.names)
+
+    @sentence
+    def change(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from _change_task(needed, found(batches))
+
+    with drivers_python():
+        return [target.spark.range(0, len(packed), 1, len(packed)).mapInArrow(change, _TYPES)]
