@@ -60,9 +60,11 @@ class Query:
         self.query_id = query_id
         self.monkeypatch = monkeypatch
         self.session: dict[str, str] = {}
+        self.complete = False
 
     def writer(self) -> stream.StreamWriter:
-        return Source(self.options).streamWriter(ice_spark.spark_schema(ice.Schema.from_arrow(SCHEMA)), overwrite=False)
+        schema = ice_spark.spark_schema(ice.Schema.from_arrow(SCHEMA))
+        return Source(self.options).streamWriter(schema, overwrite=self.complete)
 
     def tasks(self, *batches: pa.RecordBatch | None) -> list[Any]:
         """Run the tasks; a task without rows has an empty result, one that is killed none."""
@@ -183,10 +185,33 @@ def test_branches_and_audits(options: dict[str, str], table: ice.Table, monkeypa
     assert left_over(table) == set()
 
 
+def test_complete_mode_replaces_all_rows(
+    options: dict[str, str], table: ice.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.append(rows(99))
+    query = Query(monkeypatch, options, "q")
+    query.complete = True
+    query.run(0, rows(1, 2), rows(3))
+    assert ids(table) == [1, 2, 3]
+    query.run(1, rows(1, 4))
+    for _ in range(2):
+        query.run(1, rows(5))
+        assert ids(table) == [1, 4]
+    query.run(2, None)
+    assert ids(table) == []
+    assert left_over(table) == set()
+    query.session = {"spark.wap.branch": "audit"}
+    with pytest.raises(ice.errors.IcefieldError, match="pass it as the option branch=audit"):
+        query.run(3, rows(1))
+    assert left_over(table) == set()
+    assert [snapshot.summary["operation"] for snapshot in table.snapshots()][1:] == ["overwrite", "overwrite", "delete"]
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"idempotency_key": "k"}, "option idempotency-key=k: the batches of a stream have keys of their own"),
+        ({"overwrite_mode": "dynamic"}, "option overwrite-mode=dynamic: a stream appends rows, or replaces all"),
         ({"split_size": "1"}, "applies to reads, not to a write"),
         ({"colour": "red"}, "unknown option colour"),
     ],

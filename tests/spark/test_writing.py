@@ -221,7 +221,7 @@ def test_options_of_the_connector_count_or_are_refused(
     files = table.refresh().scan().plan_files().files
     assert {file["file_format"] for file in files} == {form}
     assert len(files) > 3
-    for name, value in (("mergeSchema", "true"), ("split-size", "1"), ("overwrite-mode", "dynamic"), ("colour", "red")):
+    for name, value in (("output-spec-id", "1"), ("split-size", "1"), ("shred-variants", "true"), ("colour", "red")):
         with pytest.raises(Exception, match=rf"icefield\.errors\.\w+: (unknown )?option {name}"):
             df.write.format("icefield").options(**options).option(name, value).mode("append").save("db.t")
     assert table.refresh().scan().count() == 100_000
@@ -258,14 +258,6 @@ def test_what_the_session_sets_for_audits(
         spark.conf.unset("spark.wap.id")
         spark.conf.unset("spark.wap.branch")
     assert ice_spark.read(spark, table).count() == 0
-
-
-def test_overwriting_is_refused(spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]) -> None:
-    table = catalog.create_table("db.t", SCHEMA)
-    df = spark.createDataFrame([(1, "x")], "id BIGINT NOT NULL, s STRING")
-    with pytest.raises(Exception, match=r"UnsupportedFeatureError: overwriting a table is not supported"):
-        df.write.format("icefield").options(**options).mode("overwrite").save("db.t")
-    assert table.refresh().current_snapshot() is None
 
 
 def test_abort_deletes_nothing_once_a_commit_was_tried(

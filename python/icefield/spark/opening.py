@@ -261,11 +261,25 @@ class SourceOptions:
         """The key by which a write is made once."""
         return self.given.get("idempotency-key")
 
+    def number(self, name: str) -> int | None:
+        """Return an option that is an integer, if it is given."""
+        return _number(name, self.given[name]) if name in self.given else None
+
+    def says(self, *names: str) -> bool:
+        """Return whether one of these options is true."""
+        for name in names:
+            text = self.given.get(name, "false").lower()
+            if text not in {"true", "false"}:
+                raise InvalidArgumentError(f"option {name}: expected true or false, got {text!r}")
+            if text == "true":
+                return True
+        return False
+
     @property
     def memory_limit(self) -> int | None:
         """The memory of a task, in bytes."""
         name = "memory-limit"
-        limit = _number(name, self.given[name]) if name in self.given else None
+        limit = self.number(name)
         if limit is not None and limit <= 0:
             raise InvalidArgumentError(f"option {name}: expected a positive integer, got {limit}")
         return limit

@@ -36,7 +36,6 @@ def _options(use: Use, effect: Literal["honoured", "harmless", "refused"], why: 
 
 
 _PLANNED = "A micro-batch is planned when Spark asks for it."
-_OVERWRITES = "overwriting is not supported: mode('append') only"
 _NO_DELETES = "An append writes no delete files."
 
 #: All known options.
@@ -58,7 +57,10 @@ OPTIONS: tuple[Option, ...] = (
     *_options("read", "harmless", _PLANNED, "async-micro-batch-planning-enabled", "async-queue-preload-file-limit"),
     *_options("read", "harmless", _PLANNED, "async-queue-preload-row-limit"),
     *_options("write", "honoured", "", "snapshot-property.", "target-file-size-bytes", "write-format"),
-    *_options("write", "honoured", "", "idempotency-key"),
+    *_options("write", "honoured", "", "idempotency-key", "mergeSchema", "merge-schema"),
+    *_options("write", "honoured", "Of mode('overwrite') and INSERT OVERWRITE.", "overwrite-mode", "overwrite-filter"),
+    *_options("write", "honoured", "Of mode('overwrite') and INSERT OVERWRITE.", "isolation-level"),
+    *_options("write", "honoured", "With isolation-level only, as in Java.", "validate-from-snapshot-id"),
     *_options("write", "honoured", "", "compression-codec", "compression-level", "compression-strategy"),
     Option(
         "distribution-mode",
@@ -67,8 +69,6 @@ OPTIONS: tuple[Option, ...] = (
         "rows stay where Spark has them; icefield.spark.append brings the rows of a partition together",
         ("none",),
     ),
-    Option("mergeSchema", "write", "refused", "add the columns first, with table.update_schema()", ("false",)),
-    Option("merge-schema", "write", "refused", "add the columns first, with table.update_schema()", ("false",)),
     Option(
         "use-table-distribution-and-ordering",
         "write",
@@ -78,9 +78,6 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("output-spec-id", "write", "refused", "files have the table's current partition spec"),
     Option("output-sort-order-id", "write", "refused", "files have the table's current sort order"),
-    Option("overwrite-mode", "write", "refused", _OVERWRITES),
-    Option("isolation-level", "write", "refused", _OVERWRITES),
-    Option("validate-from-snapshot-id", "write", "refused", _OVERWRITES),
     *_options(
         "write",
         "harmless",
@@ -110,7 +107,13 @@ _PROPERTIES = {
 
 
 #: Options of writes that a stream cannot have, and why.
-_NOT_OF_STREAMS = {"idempotency-key": "the batches of a stream have keys of their own, of the query and the batch"}
+_NOT_OF_STREAMS = {
+    "idempotency-key": "the batches of a stream have keys of their own, of the query and the batch",
+    **dict.fromkeys(
+        ("overwrite-mode", "overwrite-filter", "isolation-level", "validate-from-snapshot-id"),
+        "a stream appends rows, or replaces all rows in complete mode",
+    ),
+}
 
 
 def find(name: str) -> Option | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from icefield.errors import CorruptDataError, InvalidArgumentError, UnsupportedFeatureError
+from icefield.errors import CorruptDataError, InvalidArgumentError
 from icefield.expressions import from_json
 from icefield.spark.failures import sentence
 from icefield.spark.filters import leaf_types, pushed
@@ -26,6 +26,7 @@ from icefield.spark.inspecting import inspect_tasks
 from icefield.spark.opening import CHANGES, SourceOptions
 from icefield.spark.parts import InspectPart, Part, parts, require_columns, require_same
 from icefield.spark.sinks.batch import Writer
+from icefield.spark.sinks.overwrites import Overwrite, merge_schema
 from icefield.spark.sinks.stream import STREAM_WRITER, StreamWriter
 from icefield.spark.streaming import STREAM_READER, StreamReader
 from icefield.spark.types import arrow_schema, spark_schema
@@ -90,21 +91,23 @@ class Source(DataSource):
     @sentence
     def streamWriter(self, schema: st.StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
         """Return a writer of the batches of a stream."""
-        if overwrite:
-            raise UnsupportedFeatureError('streams in complete mode are not supported: use outputMode("append")')
         options = SourceOptions.of(self.options).streaming()
-        return STREAM_WRITER(options, options.open(), schema)
+        return STREAM_WRITER(options, options.open(), schema, complete=overwrite)
 
     @sentence
     def writer(self, schema: st.StructType, overwrite: bool) -> Writer:
         """Return a writer of rows with these columns."""
-        if overwrite:
-            raise UnsupportedFeatureError('overwriting a table is not supported: use mode("append")')
         options = SourceOptions.of(self.options).writing()
-        table = options.open()
+        table, columns = options.open(), arrow_schema(schema)
+        if options.says("mergeschema", "merge-schema"):
+            merge_schema(table, columns)
         settings = WriteSettings(options.memory_limit)
-        write = Write.of_schema(table, arrow_schema(schema), options.write_properties(table), settings=settings)
-        return Writer(options, write)
+        replaced = Overwrite.of(options, table) if overwrite else None
+        if replaced is None or replaced.plan is None:
+            write = Write.of_schema(table, columns, options.write_properties(table), settings=settings)
+        else:
+            write = Write.checked(replaced.plan.write, table, columns, settings)
+        return Writer(options, write, replaced)
 
 
 def readable_schema(options: SourceOptions, table: Table, what: str | None) -> Schema:

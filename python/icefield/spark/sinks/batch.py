@@ -14,9 +14,11 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from icefield.spark.audit import task_audit, write_target
+from icefield.spark.changing.running import commit
 from icefield.spark.failures import sentence
 from icefield.spark.handover import forget, keep, kept
 from icefield.spark.opening import SourceOptions
+from icefield.spark.sinks.overwrites import Overwrite, require_branch
 from icefield.spark.writing import Write, write_task
 
 if TYPE_CHECKING:
@@ -39,12 +41,13 @@ class Written(WriterCommitMessage):
 
 
 class Writer(DataSourceArrowWriter):
-    """Appends to a table."""
+    """Writes rows to a table: beside its rows, or in place of some."""
 
-    def __init__(self, options: SourceOptions, write: Write) -> None:
+    def __init__(self, options: SourceOptions, write: Write, overwrite: Overwrite | None = None) -> None:
         self._given = options.given
         self._keeps_options = options.may_have_secrets
         self._write = write
+        self._overwrite = overwrite
         #: The file in which the options wait for the committer.
         self._kept: str | None = None
 
@@ -75,14 +78,30 @@ class Writer(DataSourceArrowWriter):
             raise
         finally:
             self._forget()
-        self._write.commit(
-            table,
-            written,
-            branch,
-            {**options.summary, **staged},
-            options.idempotency_key,
-            lambda: any(message.attempts_before for message in results),
-        )
+        summary, key = {**options.summary, **staged}, options.idempotency_key
+
+        def lost_some() -> bool:
+            return any(message.attempts_before for message in results)
+
+        if self._overwrite is None:
+            self._write.commit(table, written, branch, summary, key, lost_some)
+        elif self._overwrite.plan is None:
+            isolation = self._overwrite.isolation
+            self._write.commit(table, written, branch, summary, key, lost_some, mode="dynamic", isolation=isolation)
+        else:
+            commit(table, self._overwrite.plan, self._removed(branch, written), written, summary, key, lost_some)
+
+    def _removed(self, branch: str, written: list[WrittenFiles]) -> list[WrittenFiles]:
+        """Take out the rows of files that are not removed as a whole."""
+        overwrite = self._overwrite
+        if overwrite is None or overwrite.plan is None:
+            return []
+        try:
+            require_branch(overwrite.plan, branch)
+            return overwrite.removed(self._write)
+        except Exception:
+            self._write.clean_up(written, search=True)
+            raise
 
     def _forget(self) -> None:
         if self._kept is not None:

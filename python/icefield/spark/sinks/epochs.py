@@ -42,7 +42,7 @@ def once(batch: DataFrame, batch_id: int, name: str = "") -> Once:
     batch, batch_id
         The arguments of the function that is given to ``foreachBatch``.
     name
-        Tells changes apart, where one batch changes a table several times: a key is used only once.
+        Makes keys different where one batch changes a table several times: a key is used only once.
 
     Returns
     -------
@@ -85,7 +85,7 @@ class LastEpoch(NamedTuple):
 
 
 def last_epoch(table: Table, branch: str, query_id: str) -> LastEpoch | None:
-    """Return the last epoch of a query that the history of a branch has, whoever wrote it."""
+    """Return the last epoch of a query in the history of a branch, by any writer."""
     for snapshot in ancestors_of(table.snapshot_by_name(branch), table.metadata):
         summary = snapshot.summary
         if summary is None or summary.get(_QUERY) != query_id:

@@ -1,7 +1,7 @@
 """Writes of streams: ``df.writeStream.format("icefield")``, each batch once.
 
-Spark makes a writer for each batch in two processes: one sends it to the tasks, the other commits. So the tasks send
-along which write their files are of, and which query they are of, which only tasks are told.
+Spark makes a writer for each batch in two processes: one sends it to the tasks, the other commits. So the results of
+tasks include the plan of the write and the id of the query, which Spark passes to tasks only.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 
-from icefield.distributed import WritePlan
+from icefield.distributed import RowChangePlan, WritePlan
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 from icefield.spark.audit import task_audit, write_target
+from icefield.spark.changing.running import commit
 from icefield.spark.failures import sentence
 from icefield.spark.opening import SourceOptions
 from icefield.spark.sinks.epochs import QUERY_ID, epoch, last_epoch
+from icefield.spark.sinks.overwrites import merge_schema, require_branch
 from icefield.spark.types import arrow_schema
 from icefield.spark.writing import Write, WriteSettings, write_task
 
@@ -39,8 +41,8 @@ class BatchWritten(WriterCommitMessage):
     """The files that a task of a batch wrote; None if it had no rows."""
 
     files: WrittenFiles | None
-    #: The write that the files are of.
-    plan: bytes
+    #: The write that the files are of, or the change that it is part of.
+    plan: WritePlan | RowChangePlan
     query_id: str
     #: What the session says of staging; only a task knows.
     audit: dict[str, str] = field(default_factory=dict)
@@ -51,12 +53,21 @@ class BatchWritten(WriterCommitMessage):
 class StreamWriter(DataSourceStreamWriter):
     """Writes the batches of a streaming query to a table; this one takes Arrow batches."""
 
-    def __init__(self, options: SourceOptions, table: Table, schema: st.StructType) -> None:
+    def __init__(self, options: SourceOptions, table: Table, schema: st.StructType, *, complete: bool = False) -> None:
         self._options: SourceOptions | None = options
         self._table: Table | None = table
         self._schema = arrow_schema(schema)
-        settings = WriteSettings(options.memory_limit)
-        self._write = Write.of_schema(table, self._schema, options.write_properties(table), settings=settings)
+        if options.says("mergeschema", "merge-schema"):
+            merge_schema(table, self._schema)
+        settings, properties = WriteSettings(options.memory_limit), options.write_properties(table)
+        #: In complete mode, what replaces all rows of the table.
+        self._change: RowChangePlan | None = None
+        if complete:
+            branch = options.branch or "main"
+            self._change = table.new_row_change("overwrite", exact=True, branch=branch, properties=properties)
+            self._write = Write.checked(self._change.write, table, self._schema, settings)
+        else:
+            self._write = Write.of_schema(table, self._schema, properties, settings=settings)
 
     def __getstate__(self) -> dict[str, object]:
         # For the tasks: the options may hold credentials of the catalog.
@@ -73,7 +84,7 @@ class StreamWriter(DataSourceStreamWriter):
         if context is None or not query_id:
             raise InvalidArgumentError("a batch of a stream is written without a query: Spark tells tasks no id of one")
         files = write_task(self._write, batches, clustered=False)
-        return BatchWritten(files, self._write.plan.to_bytes(), query_id, task_audit(), context.attemptNumber())
+        return BatchWritten(files, self._change or self._write.plan, query_id, task_audit(), context.attemptNumber())
 
     @sentence
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -82,11 +93,13 @@ class StreamWriter(DataSourceStreamWriter):
         options, table = self._options, self._table
         if not results or options is None or table is None:
             raise InvalidArgumentError(f"batch {batchId} of a stream: Spark has no result of any task")
-        write, written = self._write_of(results), _files_of(results)
+        plan, write, written = results[0].plan, self._write_of(results), _files_of(results)
         try:
             table.refresh()
             audit = next((result.audit for result in results if result.audit), {})
             branch = _branch(table, options.branch, audit)
+            if isinstance(plan, RowChangePlan):
+                require_branch(plan, branch)
             query_id = results[0].query_id
             last = last_epoch(table, branch, query_id)
         except Exception:
@@ -100,7 +113,11 @@ class StreamWriter(DataSourceStreamWriter):
             return
         once = epoch(query_id, batchId)
         properties = {**options.summary, **once["snapshot_properties"]}
-        write.commit(table, written, branch, properties, once["idempotency_key"], lambda: lost)
+        key = once["idempotency_key"]
+        if isinstance(plan, RowChangePlan):
+            commit(table, plan, [], written, properties, key, lambda: lost)
+        else:
+            write.commit(table, written, branch, properties, key, lambda: lost)
 
     @sentence
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
@@ -115,20 +132,22 @@ class StreamWriter(DataSourceStreamWriter):
 
     def _write_of(self, results: list[BatchWritten]) -> Write:
         """Return the write of the tasks, which another process has planned."""
-        return Write(WritePlan.from_bytes(results[0].plan), self._write.storage, self._write.settings)
+        plan = results[0].plan
+        write = plan.write if isinstance(plan, RowChangePlan) else plan
+        return Write(write, self._write.storage, self._write.settings)
 
 
 class StreamRowWriter(StreamWriter):
     """The same for PySpark 4.0, which passes rows."""
 
-    def __init__(self, options: SourceOptions, table: Table, schema: st.StructType) -> None:
+    def __init__(self, options: SourceOptions, table: Table, schema: st.StructType, *, complete: bool = False) -> None:
         # As rows, times are naive and of the worker's zone, so that an hour of the year is two; variants are objects.
         if re.search(r'"(type|elementType|keyType|valueType)":"(timestamp|variant)"', schema.json()):
             raise UnsupportedFeatureError(
                 "PySpark 4.0 passes the rows of a stream as Python objects, and instants and variants do not survive "
                 "that: append the batches in foreachBatch, by icefield.spark.append, or use PySpark 4.1"
             )
-        super().__init__(options, table, schema)
+        super().__init__(options, table, schema, complete=complete)
 
     @sentence
     def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
