@@ -184,13 +184,32 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         """,
     ),
     (
+        "honoured",
+        "Of REST catalogs; only `client` is supported.",
+        """
+        scan-planning-mode
+        """,
+    ),
+    (
+        "harmless",
+        "All snapshots of a table are loaded.",
+        """
+        snapshot-loading-mode
+        """,
+    ),
+    (
+        "harmless",
+        "No reports are sent.",
+        """
+        rest-metrics-reporting-enabled
+        """,
+    ),
+    (
         "harmless",
         "For catalogs of other kinds.",
         """
-        ssl. auth. auth rest. snapshot-loading-mode scan-planning-mode rest-metrics-reporting-enabled
-        rest-scan-planning. rest-table-cache. signer. hive. lock-check-min-wait-time lock-check-max-wait-time
-        lock-check-retries
-        list-all-tables glue. dynamodb. table-name gcp.bigquery.
+        ssl. auth. auth rest. rest-scan-planning. rest-table-cache. signer. hive. lock-check-min-wait-time
+        lock-check-max-wait-time lock-check-retries list-all-tables glue. dynamodb. table-name gcp.bigquery.
         """,
     ),
 )

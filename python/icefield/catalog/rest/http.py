@@ -13,7 +13,7 @@ from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
-from icefield._core import __version__
+from icefield._core import HIDDEN, __version__
 from icefield._inputs.secrets import redacted_url
 from icefield._optional import require
 from icefield.catalog.rest.messages import Reply, Request, asked
@@ -35,6 +35,8 @@ _UNAUTHORIZED = frozenset({401, 419})
 _LONGEST_WAIT = 60.0
 #: The most bytes of an answer, after decompression.
 _LARGEST_ANSWER = 1 << 30
+#: Shorter words of credentials are names of their kinds, such as ``Bearer``.
+_SHORTEST_SECRET = 7
 _LOGGER = logging.getLogger("icefield")
 
 
@@ -119,7 +121,7 @@ class Http:
                     continue
                 wait = self._wait(reply, attempt, repeatable=repeatable) if attempt < self._retries else None
                 if wait is None:
-                    return replace(reply, repeated=processed)
+                    return replace(reply, repeated=processed, body=_hidden(reply, signed))
                 why = f"HTTP {reply.status}"
                 processed = processed or reply.status != 429  # noqa: PLR2004
             attempt += 1
@@ -205,6 +207,15 @@ class Http:
 
 def _text(what: str, problem: str, error: Exception) -> str:
     return f"{what}: {problem}: {redacted_url(str(error) or type(error).__name__)}"
+
+
+def _hidden(reply: Reply, signed: Mapping[str, str]) -> bytes:
+    """Return the body, without the credentials that an error may repeat."""
+    body = reply.body
+    if reply.status >= 400:  # noqa: PLR2004
+        for word in (word for value in signed.values() for word in value.split() if len(word) >= _SHORTEST_SECRET):
+            body = body.replace(word.encode(), HIDDEN.encode())
+    return body
 
 
 def _backoff(attempt: int) -> float:

@@ -13,6 +13,7 @@ from icefield._core import Storage, TableMetadata, TableState
 from icefield.catalog.base import CommitTableResponse, TableDefinition
 from icefield.catalog.locations import absolute_location
 from icefield.catalog.rest import endpoints
+from icefield.catalog.rest.client import texts_of
 from icefield.catalog.rest.credentials import Renewing, Vended, vended
 from icefield.catalog.rest.errors import Meanings, error_of, is_success, outcome_of
 from icefield.catalog.rest.http import UnansweredError
@@ -30,6 +31,7 @@ from icefield.errors import (
     NoSuchTableError,
     RESTError,
     TableAlreadyExistsError,
+    UnsupportedFeatureError,
 )
 from icefield.table import CreateTableTransaction, Table
 
@@ -206,6 +208,7 @@ class RestTables(RestNamespaces):
         else:
             location = str(found.get("location") or where) if isinstance(found, dict) else where
             given = vended(answer, location, own)
+            _check_planning(texts_of(answer.get("config")), own)
         try:
             if isinstance(found, dict):
                 metadata = TableMetadata.from_json(found)
@@ -383,6 +386,13 @@ class RestTables(RestNamespaces):
         if len(namespace) > 1 and namespace[0] == self.name:
             return f"; leave out the name of the catalog: {dotted(namespace[1:], table)}"
         return ""
+
+
+def _check_planning(config: Mapping[str, str], own: Mapping[str, str]) -> None:
+    # Such a server may hide rows, which manifests do not.
+    if {**own, **config}.get("scan-planning-mode", "").lower() == "server":
+        msg = "the server plans scans of its tables itself (scan-planning-mode=server), which is not supported"
+        raise UnsupportedFeatureError(msg)
 
 
 def _with_id(document: Mapping[str, Any], field: str, name: str, current: str) -> object:
