@@ -487,8 +487,18 @@ def test_keywords_of_all_changes(spark: SparkSession, twins: Twins) -> None:
     assert twins.mine.scan().count() == 21, "main is as it was"
 
 
-def test_tasks_that_are_tried_again(spark: SparkSession, twins: Twins, tmp_path: Path) -> None:
-    marks = str(tmp_path)
+def test_tasks_that_are_tried_again(twins: Twins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from icefield.distributed import FilesLeft, RowChangePlan
+
+    marks, discard_lost = str(tmp_path), RowChangePlan.discard_lost
+
+    def discarding(plan: RowChangePlan, storage: Any, committed: Any) -> FilesLeft:
+        # What a worker leaves that is killed.
+        storage.write(f"{twins.mine.location()}/data/00000-9999-{plan.write_id}-00001.parquet", b"half of a file")
+        assert len(left_over(twins.mine)) == 1
+        return discard_lost(plan, storage, committed)
+
+    monkeypatch.setattr(RowChangePlan, "discard_lost", discarding)
 
     def fail_first(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext

@@ -145,7 +145,8 @@ def update(
     condition
         Which rows, as for `delete`; all without one.
     distribution
-        How changed rows are brought together, as for `icefield.spark.append`.
+        How changed rows are brought together, as for `icefield.spark.append`; ``"range"`` is ``"hash"`` here, because
+        ranges are found by computing the rows twice.
 
     """
     options = ChangeOptions(

@@ -115,8 +115,10 @@ def merge(
         The columns of the key: a name, several, or those of the source by those of the table. Null equals nothing.
         Or a condition: a ``Column``, or text of Spark SQL with ``target.`` and ``source.``
         (``"target.id = source.id AND target.day >= '2026-01-01'"``). What it says of the table alone skips files.
-    branch, snapshot_properties, distribution, idempotency_key, catalog, **properties
+    branch, snapshot_properties, idempotency_key, catalog, **properties
         As for `icefield.spark.append`.
+    distribution
+        As for `icefield.spark.update`.
     mode, isolation
         As for `icefield.Table.merge`.
     schema_mode, extra_columns

@@ -65,8 +65,10 @@ def upsert(
         The columns of the key; by default the identifier fields of the schema.
     when_matched_update_all, when_not_matched_insert_all
         Whether to update rows, and whether to append rows.
-    branch, snapshot_properties, distribution, schema_mode, idempotency_key, catalog, **properties
+    branch, snapshot_properties, schema_mode, idempotency_key, catalog, **properties
         As for `icefield.spark.append`.
+    distribution
+        As for `icefield.spark.update`.
     mode, isolation
         As for `icefield.Table.upsert`.
     memory_limit
