@@ -221,6 +221,14 @@ def test_a_conflict_with_the_first_attempt_is_no_conflict(server: Server, catalo
     table.append(ROWS)
     assert len(server.of("POST", "/tables/t")) == 2
     assert catalog.load_table("n.t").scan().count() == 2
+    updates: list[dict[str, object]] = [{"action": "set-properties", "updates": {"k": "v"}}]
+    server.script((503, b"busy", {"retry-after": "0"}), error(409, "CommitFailedException"), method="POST")
+    with pytest.raises(ice.CommitStateUnknownException):
+        catalog.commit_table("n.t", [], updates)
+    # After 429 nothing was done.
+    server.script((429, b"busy", {"retry-after": "0"}), error(409, "CommitFailedException"), method="POST")
+    with pytest.raises(ice.CommitFailedException):
+        catalog.commit_table("n.t", [], updates)
 
 
 def test_a_commit_that_lost_is_made_again(server: Server, catalog: ice.Catalog) -> None:

@@ -19,6 +19,7 @@ import pytest
 
 import icefield as ice
 from icefield import errors
+from icefield.catalog.rest import RestCatalog
 from icefield.catalog.rest.messages import Request
 from icefield.catalog.rest.sigv4 import Keys, sign
 from worlds.rest_server import Answer, Asked, Server, error, served
@@ -127,6 +128,9 @@ def test_a_token_is_renewed_before_it_expires_by_one_thread(server: Server, guar
 def test_a_token_that_is_refused_is_replaced_once(server: Server, guard: Guard, status: int) -> None:
     catalog = ice.load_catalog("c", uri=server.uri, credential="me:hush")
     catalog.list_namespaces()
+    assert isinstance(catalog, RestCatalog)
+    assert catalog._client._http._auth.renew({"authorization": "Bearer older"})
+    assert len(guard.forms) == 1, "another thread has replaced the token that was refused"
     guard.valid.clear()
     server.instead.insert(0, lambda asked: error(status, "") if "token1" in str(asked.headers) else None)
     assert catalog.list_namespaces() == [("n",)]
