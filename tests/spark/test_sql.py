@@ -11,6 +11,7 @@ import pytest
 
 import icefield as ice
 import icefield.spark as ice_spark
+from icefield.spark.sql import pruning
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -361,3 +362,51 @@ def test_the_magic_of_notebooks(session: SqlSession) -> None:
     assert notebook.user_ns["n"].collect()[0].n == 3
     with pytest.raises(ice.errors.InvalidArgumentError, match="other is no session"):
         magic("other", "SELECT 1")
+
+
+def test_queries_read_what_they_need(session: SqlSession, spark: SparkSession, catalog: ice.Catalog) -> None:
+    session.sql("CREATE TABLE c.db.wide (id bigint, day date, kind string, more struct<a: int>) PARTITIONED BY (day)")
+    session.sql(
+        "INSERT INTO c.db.wide SELECT id, DATE '2024-01-01' + CAST(id AS INT), 'k' || id % 2, NULL FROM range(6)"
+    )
+
+    def needs(text: str) -> list[tuple[str, list[str] | None]]:
+        return [(str(one.filter), one.columns and sorted(one.columns)) for one in needed_by(session, text)]
+
+    everything = ["day", "id", "kind", "more"]
+    assert needs("SELECT id FROM c.db.wide WHERE day = DATE '2024-01-02'") == [
+        ("day IS NOT NULL AND day = DATE '2024-01-02'", ["day", "id"])
+    ]
+    counted = needs("SELECT count(*) FROM (SELECT * FROM c.db.wide WHERE kind = 'k1')")
+    assert [columns for _, columns in counted] == [["kind"]]
+    assert [columns or everything for _, columns in needs("SELECT * FROM c.db.wide")] == [everything]
+    # Each use of a table counts, also those in subqueries and in WITH.
+    for text in (
+        "SELECT count(*) FROM c.db.wide a JOIN c.db.wide b ON a.id = b.id + 1 WHERE a.kind = 'k1' AND b.kind = 'k0'",
+        "WITH w AS (SELECT * FROM c.db.wide) SELECT (SELECT count(*) FROM w WHERE id > 3) + (SELECT min(id) FROM w)",
+        "SELECT count(id), count(more), count(*) FROM c.db.wide WHERE kind <> 'k1' OR day IS NULL",
+        "SELECT kind, sum(id) FROM c.db.wide WHERE id BETWEEN 1 AND 4 GROUP BY kind HAVING sum(id) > 4",
+        "SELECT id FROM c.db.wide WHERE id NOT IN (SELECT id FROM c.db.wide WHERE kind = 'k0')",
+        "SELECT id FROM c.db.wide WHERE 1 = 2",
+        "SELECT DISTINCT kind FROM c.db.wide TABLESAMPLE (100 PERCENT) WHERE day > DATE '2024-01-03' LIMIT 1",
+    ):
+        session.table("c.db.wide").createOrReplaceTempView("wide_in_spark")
+        expected = rows(session, text.replace("c.db.wide", "wide_in_spark"))
+        assert rows(session, text) == expected, text
+    spark.catalog.dropTempView("wide_in_spark")
+    session.sql("DROP TABLE c.db.wide")
+
+
+def needed_by(session: SqlSession, text: str) -> list[pruning.Needed]:
+    """Return what a query asks its tables for."""
+    found: list[pruning.Needed] = []
+
+    def keeping(frame: object, schemas: object) -> dict[int, pruning.Needed]:
+        needs = pruning.needed(frame, schemas)
+        found.extend(needs.values())
+        return needs
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("icefield.spark.sql.running.needed", keeping)
+        session.sql(text)
+    return found

@@ -12,6 +12,7 @@ from icefield.spark.sql.grammar import statements as s
 from icefield.spark.sql.grammar.parser import Parsed, parse
 from icefield.spark.sql.grammar.text import Name, Piece, Statement
 from icefield.spark.sql.literals import literal, quoted_name, quoted_text
+from icefield.spark.sql.qualifiers import Side, requalified
 from icefield.spark.sql.queries import Edit, edited, tables_in
 
 
@@ -359,3 +360,32 @@ def test_every_statement_has_a_class_that_is_used() -> None:
     actions = {type(found.action).__name__ for text, _ in STATEMENTS if isinstance(found := parsed(text), s.Alter)}
     parts = {"Assignment", "MergeClause", "PartitionTerm", "SortTerm", "ColumnDefinition"}
     assert set(s.__all__) == seen | actions | parts
+
+
+QUALIFIED = [
+    ("t.a = 1 AND db.t.b.c > c.db.t.d AND e", None, "target.a = 1 AND target.b.c > target.d AND e"),
+    ("x.a = t.b AND EXISTS (SELECT 1 FROM s WHERE s.a = x.a AND b = 2)", "x",
+     "target.a = t.b AND EXISTS (SELECT 1 FROM s WHERE s.a = target.a AND b = 2)"),
+    ("a IN (SELECT a FROM t WHERE t.a > 1) AND t.b", None, "target.a IN (SELECT a FROM t WHERE t.a > 1) AND target.b"),
+    ("exists(arr, a -> a > t.a) AND x.b['t.a']", None, "exists(arr, a -> a > target.a) AND x.b['t.a']"),
+    ("CASE WHEN t.a THEN t.`b c`.d END || 't.a' -- t.a", None,
+     "CASE WHEN target.a THEN target.`b c`.d END || 't.a' -- t.a"),
+    ("count(a) + b[0].c + struct(a AS b).b + f(k => ts)", None,
+     "count(target.a) + target.b[0].c + struct(target.a AS b).b + f(k => target.ts)"),
+    ("extract(year FROM ts) = 1 AND ts > current_date - INTERVAL 1 DAY", None,
+     "extract(year FROM target.ts) = 1 AND target.ts > current_date - INTERVAL 1 DAY"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "alias", "expected"), QUALIFIED, ids=[text[:50] for text, *_ in QUALIFIED])
+def test_columns_of_conditions_are_called_after_their_tables(text: str, alias: str | None, expected: str) -> None:
+    statement, piece = Statement(text), Piece(0, len(text))
+    side = Side.of(Name(("c", "db", "t"), 0, 0), alias, "target", ["a", "b", "ts"])
+    assert edited(text, requalified(statement, piece, [side])) == expected
+
+
+def test_a_subquery_must_not_hide_the_table() -> None:
+    text = "EXISTS (SELECT 1 FROM k.target WHERE a = t.a)"
+    side = Side.of(Name(("t",), 0, 0), None, "target")
+    with pytest.raises(UnsupportedFeatureError, match="line 1, column 1: a subquery has a table"):
+        requalified(Statement(text), Piece(0, len(text)), [side])

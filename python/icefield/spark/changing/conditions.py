@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from icefield.schema import Schema
 
-__all__ = ["TARGET", "Condition", "Found", "as_column", "filter_of_join", "found"]
+__all__ = ["TARGET", "Condition", "Found", "as_column", "filter_of_join", "found", "items_of", "kind_of", "usable_of"]
 
 Json = Any
 
@@ -84,13 +84,13 @@ def found(spark: SparkSession, condition: Condition | None, schema: Schema) -> F
     if not is_classic(spark):
         return Found(AlwaysTrue(), column)
     execution = rows._jdf.queryExecution()  # noqa: SLF001
-    names = frozenset(str(one.name()) for one in _items(execution.analyzed().references()))
+    names = frozenset(str(one.name()) for one in items_of(execution.analyzed().references()))
     plan = execution.optimizedPlan()
-    kind = _kind(plan)
+    kind = kind_of(plan)
     if kind == "LocalRelation":
         return Found(AlwaysFalse())
     if kind == "Filter" and _is_unread(plan.child()):
-        usable, is_all = _usable(plan.condition(), schema, spark)
+        usable, is_all = usable_of(plan.condition(), schema, spark)
         return Found(usable, None if is_all else column, names)
     if _is_unread(plan):
         return Found(AlwaysTrue(), columns=frozenset())
@@ -104,13 +104,13 @@ def filter_of_join(source: DataFrame, condition: Column, schema: Schema) -> Expr
         return AlwaysTrue()
     joined = _unread(spark, schema).alias(TARGET).join(source, condition)
     plan = joined._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
-    if _kind(plan) == "LocalRelation":
+    if kind_of(plan) == "LocalRelation":
         return AlwaysFalse()
     usable: Expression = AlwaysTrue()
     for node in _nodes(plan):
         # The optimizer moves what is about one side alone to that side.
-        if _kind(node) == "Filter" and _is_unread(node.child()):
-            usable = _both(usable, _usable(node.condition(), schema, spark)[0])
+        if kind_of(node) == "Filter" and _is_unread(node.child()):
+            usable = _both(usable, usable_of(node.condition(), schema, spark)[0])
     return usable
 
 
@@ -125,15 +125,17 @@ def _nothing(batches: Iterator[Any]) -> Iterator[Any]:
     yield from batches
 
 
-def _kind(plan: JavaObject) -> str:
+def kind_of(plan: JavaObject) -> str:
+    """Return what a node of a plan is."""
     return str(plan.getClass().getSimpleName())
 
 
 def _is_unread(plan: JavaObject) -> bool:
-    return _kind(plan) == "MapInArrow" and any(str(one.name()) == _MARK for one in _items(plan.output()))
+    return kind_of(plan) == "MapInArrow" and any(str(one.name()) == _MARK for one in items_of(plan.output()))
 
 
-def _items(collection: JavaObject) -> Iterator[JavaObject]:
+def items_of(collection: JavaObject) -> Iterator[JavaObject]:
+    """Return the items of a collection of Scala."""
     items = collection.iterator()
     while items.hasNext():
         yield items.next()
@@ -141,7 +143,7 @@ def _items(collection: JavaObject) -> Iterator[JavaObject]:
 
 def _nodes(plan: JavaObject) -> Iterator[JavaObject]:
     yield plan
-    for child in _items(plan.children()):
+    for child in items_of(plan.children()):
         yield from _nodes(child)
 
 
@@ -149,7 +151,7 @@ def _both(left: Expression, right: Expression) -> Expression:
     return right if isinstance(left, AlwaysTrue) else And(left, right)
 
 
-def _usable(condition: JavaObject, schema: Schema, spark: SparkSession) -> tuple[Expression, bool]:
+def usable_of(condition: JavaObject, schema: Schema, spark: SparkSession) -> tuple[Expression, bool]:
     """Return what can be translated of conditions that all hold, and whether that is all of them."""
     sources = spark._jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]  # noqa: SLF001
     strategy = getattr(getattr(sources, "DataSourceStrategy$"), "MODULE$")  # the object, which has a class beside it
@@ -202,7 +204,7 @@ def _document(pushed: JavaObject, types: dict[str, str], *, negated: bool = Fals
 
     With ``negated``, for the rows for which the filter is false; it is null for others still, and they match neither.
     """
-    kind = _kind(pushed)
+    kind = kind_of(pushed)
     if kind == "Not":
         return _document(pushed.child(), types, negated=not negated)
     if kind in {"And", "Or"}:
@@ -275,7 +277,7 @@ def _date(value: Any) -> str | None:
 
 
 def _instant(value: Any) -> str:
-    instant = value.toInstant() if _kind(value) == "Timestamp" else value
+    instant = value.toInstant() if kind_of(value) == "Timestamp" else value
     micros = instant.getEpochSecond() * 1_000_000 + instant.getNano() // 1000
     return (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)).isoformat(
         timespec="microseconds"

@@ -1,4 +1,4 @@
-"""INSERT, DELETE, UPDATE and MERGE, on the operations of DataFrames."""
+"""DELETE, UPDATE and MERGE, on the changes of rows that executors make."""
 
 from __future__ import annotations
 
@@ -6,171 +6,177 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql import types as st
 
-from icefield.errors import ValidationError
-from icefield.spark.names import quoted
-from icefield.spark.sql.grammar.statements import Delete, Insert, Merge, Update
-from icefield.spark.types import spark_schema
-from icefield.spark.writing import append
+from icefield.spark.changing.deleting import delete as delete_rows
+from icefield.spark.changing.deleting import update as update_rows
+from icefield.spark.changing.merging import merge as merge_rows
+from icefield.spark.names import quoted_path
+from icefield.spark.sql.grammar.statements import Assignment, Delete, Merge, MergeClause, Update
+from icefield.spark.sql.grammar.text import Cursor, Name, Piece
+from icefield.spark.sql.inserting import written_branch
+from icefield.spark.sql.literals import quoted_name
+from icefield.spark.sql.qualifiers import Side, requalified
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from icefield.spark.sql.catalogs import Selected, Target
+    from icefield.spark.changing.merging import Merge as MergeBuilder
+    from icefield.spark.sql.catalogs import Target
     from icefield.spark.sql.running import Run
     from icefield.table import Table
 
-__all__ = ["insert"]
+__all__ = ["delete", "merge", "update"]
 
-#: Numbers in the order in which each holds the values of those before.
-_NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal", "float", "double")
+#: What changes of rows call the table and the rows of a merge.
+_TARGET, _SOURCE = "target", "source"
 
 
-def insert(run: Run, parsed: Insert, target: Target) -> None:
-    """Write the rows of a query into a table or a branch of it."""
-    with run.at(parsed.name.start):
-        chosen = run.names.selected(target)
-    branch = _branch(run, parsed, chosen)
-    if parsed.overwrite:
-        raise run.statement.refusal(
-            parsed.name.start,
-            "INSERT OVERWRITE is not supported yet: use table.overwrite or table.dynamic_partition_overwrite",
+def delete(run: Run, parsed: Delete, target: Target) -> None:
+    """Delete the rows of a table for which a condition holds."""
+    table, branch = written_branch(run, parsed.name, target)
+    sides = [Side.of(parsed.name, parsed.alias, _TARGET)]
+    condition = F.lit(True) if parsed.condition is None else _evaluated(run, parsed.condition, sides)
+    delete_rows(run.spark, table, condition, branch=branch)
+
+
+def update(run: Run, parsed: Update, target: Target) -> None:
+    """Change values of the rows of a table for which a condition holds."""
+    table, branch = written_branch(run, parsed.name, target)
+    sides = [Side.of(parsed.name, parsed.alias, _TARGET)]
+    values = _assigned(run, table, parsed.assignments, sides, sides[0])
+    condition = None if parsed.condition is None else _evaluated(run, parsed.condition, sides)
+    update_rows(run.spark, table, values, condition, branch=branch)
+
+
+def merge(run: Run, parsed: Merge, target: Target) -> None:
+    """Change, delete and add rows by those of a source."""
+    table, branch = written_branch(run, parsed.name, target)
+    source = _source(run, parsed)
+    mine = Side.of(parsed.name, parsed.alias, _TARGET)
+    columns = source.columns
+    other = Side.of(_source_name(run, parsed), parsed.source_alias, _SOURCE)
+    if mine.names & other.names:
+        raise run.statement.error(parsed.source.start, "the table and the source have the same name: add an alias")
+    builder = merge_rows(
+        source,
+        table,
+        _evaluated(run, parsed.on, [mine, other]),
+        branch=branch,
+        schema_mode="evolve" if parsed.evolve else "subset",
+        extra_columns="ignore",
+    )
+    for clause in parsed.clauses:
+        _add(run, table, builder, clause, [mine, other], columns, evolve=parsed.evolve)
+    builder.execute()
+
+
+def _source(run: Run, parsed: Merge) -> DataFrame:
+    """Return the rows of a merge, of a query or a table."""
+    name = _source_name(run, parsed)
+    if name is not None:
+        return run.named(name)
+    edits = run.edits(parsed.source)
+    return run.spark.sql(f"SELECT * FROM {run.text(parsed.source, edits)}")  # noqa: S608 - as the statement has it
+
+
+def _source_name(run: Run, parsed: Merge) -> Name | None:
+    """Return the name of the source if it is a table, by which its columns may be called."""
+    cursor = Cursor(run.statement)
+    while cursor.place < parsed.source.start:
+        cursor.next()
+    return None if cursor.ahead("(") else cursor.name()
+
+
+def _add(
+    run: Run,
+    table: Table,
+    builder: MergeBuilder,
+    clause: MergeClause,
+    sides: Sequence[Side],
+    columns: Sequence[str],
+    *,
+    evolve: bool,
+) -> None:
+    """Add a clause; in those about one side, columns without a name in front are of that side."""
+    mine, other = sides
+    if clause.match == "not matched":
+        sides = [mine, Side(other.names, other.called, frozenset(name.lower() for name in columns))]
+    elif clause.match == "not matched by source":
+        own = frozenset(field.name.lower() for field in table.schema().fields)
+        sides = [Side(mine.names, mine.called, own), other]
+    condition = None if clause.condition is None else _evaluated(run, clause.condition, sides)
+    if clause.action == "delete":
+        delete_ = (
+            builder.when_matched_delete if clause.match == "matched" else builder.when_not_matched_by_source_delete
         )
-    frame = aligned(run, parsed, chosen.table, run.query(parsed.query))
-    append(frame, chosen.table, branch=branch)
-
-
-def _branch(run: Run, parsed: Insert | Delete | Update | Merge, chosen: Selected) -> str | None:
-    """Return the branch that a name selects, which is all that can be written to."""
-    if chosen.metadata is not None or chosen.timestamp_ms is not None or isinstance(chosen.as_of, int):
-        raise run.statement.error(parsed.name.start, f"{parsed.name} can only be read")
-    if chosen.as_of is None:
-        return None
-    reference = chosen.table.refs().get(chosen.as_of)
-    if reference is not None and reference.snapshot_ref_type == "tag":
-        raise run.statement.error(parsed.name.start, f"{chosen.as_of} is a tag, which cannot be written to")
-    return chosen.as_of
-
-
-def aligned(run: Run, parsed: Insert, table: Table, frame: DataFrame) -> DataFrame:
-    """Rename and cast the columns of a query to those of the table, as Spark's store assignment does."""
-    wanted = spark_schema(table.schema()).fields
-    static = _static(run, parsed, table, wanted)
-    if parsed.by_name:
-        return _by_name(run, parsed, frame, wanted, static)
-    names = _named_columns(run, parsed, wanted) or [one.name for one in wanted if one.name not in static]
-    given = frame.columns
-    if len(given) != len(names):
-        raise run.statement.error(
-            parsed.query.start,
-            f"the query has {len(given)} columns ({', '.join(given)}), expected {len(names)}: {', '.join(names)}",
+        delete_(condition)
+    elif clause.assignments is None and evolve:
+        everything = (
+            builder.when_not_matched_insert_all if clause.action == "insert" else builder.when_matched_update_all
         )
-    # PySpark parses the names of columns, and those of a query may be the same.
-    numbered = frame.toDF(*(f"c{n}" for n in range(len(given))))
-    kinds = dict(zip(names, numbered.schema.fields, strict=True))
-    fields = {one.name: one for one in wanted}
-    columns = [
-        assigned(F.col(kinds[name].name), kinds[name].dataType, fields[name].dataType, name).alias(name)
-        for name in names
-    ]
-    return numbered.select(*columns, *(column.alias(name) for name, column in static.items()))
+        everything(condition)
+    else:
+        base = sides[0] if clause.action == "update" else None
+        values = (
+            _every_column(run, table, columns)
+            if clause.assignments is None
+            else _assigned(run, table, clause.assignments, sides, base)
+        )
+        assign = {
+            "matched": builder.when_matched_update,
+            "not matched": builder.when_not_matched_insert,
+            "not matched by source": builder.when_not_matched_by_source_update,
+        }
+        assign[clause.match](values, condition)
 
 
-def _static(run: Run, parsed: Insert, table: Table, wanted: Sequence[st.StructField]) -> dict[str, Column]:
-    """Return the values of PARTITION as columns of the table."""
-    found: dict[str, Column] = {}
-    identity = {field.source_id for field in table.spec().fields if field.transform.is_identity}
-    for name, piece in parsed.partition:
-        column = _column(run, wanted, name.parts[0] if len(name.parts) == 1 else str(name), name.start)
-        if table.schema().find_field(column.name).field_id not in identity:
-            raise run.statement.error(
-                name.start, f"{column.name} is no partition column: only those of identity can be given"
-            )
-        if piece is not None:
-            [value] = run.constants([piece], [column.dataType])
-            found[column.name] = F.lit(value).cast(column.dataType)
+def _every_column(run: Run, table: Table, columns: Sequence[str]) -> dict[str, object]:
+    """Return what ``*`` assigns: to each column of the table that of the same name, which the source must have."""
+    given = {name if run.case_sensitive else name.lower(): name for name in columns}
+    found: dict[str, object] = {}
+    for field in table.schema().fields:
+        name = given.get(field.name if run.case_sensitive else field.name.lower())
+        if name is None:
+            at = run.statement.text.find("*")
+            raise run.statement.error(max(at, 0), f"the source of * has no column {field.name}: name the columns")
+        found[field.name] = F.col(quoted_path([_SOURCE, name]))
     return found
 
 
-def _column(run: Run, wanted: Sequence[st.StructField], name: str, at: int) -> st.StructField:
-    for one in wanted:
-        if one.name == name or (not run.case_sensitive and one.name.lower() == name.lower()):
-            return one
-    raise run.statement.error(at, f"the table has no column {name}; it has {', '.join(one.name for one in wanted)}")
+def _evaluated(run: Run, piece: Piece, sides: Sequence[Side]) -> Column:
+    """Return an expression as a column over rows that are called after their sides."""
+    edits = [*run.edits(piece), *requalified(run.statement, piece, sides)]
+    return F.expr(run.text(piece, edits))
 
 
-def _named_columns(run: Run, parsed: Insert, wanted: Sequence[st.StructField]) -> list[str]:
-    names: list[str] = []
-    for column in parsed.columns:
-        name = _column(run, wanted, str(column), column.start).name
-        if name in names:
-            raise run.statement.error(column.start, f"column {name} stands twice")
-        names.append(name)
-    return names
+def _assigned(
+    run: Run, table: Table, assignments: Sequence[Assignment], sides: Sequence[Side], base: Side | None
+) -> dict[str, object]:
+    """Return the new values by column; those of fields of a struct become a new struct.
 
-
-def _by_name(
-    run: Run, parsed: Insert, frame: DataFrame, wanted: Sequence[st.StructField], static: dict[str, Column]
-) -> DataFrame:
-    columns = []
-    for one in frame.schema.fields:
-        field = _column(run, wanted, one.name, parsed.query.start)
-        columns.append(assigned(F.col(quoted(one.name)), one.dataType, field.dataType, field.name).alias(field.name))
-    return frame.select(*columns, *(column.alias(name) for name, column in static.items()))
-
-
-def assigned(column: Column, given: st.DataType, wanted: st.DataType, name: str) -> Column:
-    """Return a column as the type of the table, as Spark's ANSI store assignment has it.
-
-    Raises
-    ------
-    ValidationError
-        If values of the one type are not stored in columns of the other.
-
+    ``base`` is the side whose structs keep their other fields; without one only whole columns can be assigned.
     """
-    if given == wanted or isinstance(given, st.NullType):
-        return column.cast(wanted)
-    if not isinstance(wanted, st.AtomicType) or not isinstance(given, st.AtomicType):
-        # Of nested types the append itself says what does not fit.
-        return column.cast(wanted) if type(given) is type(wanted) else _misfit(given, wanted, name)
-    source, target = _family(given), _family(wanted)
-    if source == target == "number":
-        return column.cast(wanted) if _holds(given, wanted) else _checked(column, wanted, name)
-    if target in {"string", source} or {source, target} == {"date", "timestamp"}:
-        return column.cast(wanted)
-    return _misfit(given, wanted, name)
+    found: dict[str, object] = {}
+    schema = table.schema()
+    for one in assignments:
+        parts = _path(one.column, sides[0])
+        field = schema.find_field(parts[0], run.case_sensitive)
+        value = field.write_default if one.value is None else _evaluated(run, one.value, sides)
+        if len(parts) == 1:
+            found[field.name] = F.lit(value) if one.value is None else value
+            continue
+        if base is None or one.value is None:
+            raise run.statement.error(one.column.start, f"expected the name of one column, got {one.column}")
+        struct = found.get(field.name, F.col(quoted_path([base.called, field.name])))
+        path = ".".join(quoted_name(part) for part in parts[1:])
+        found[field.name] = struct.withField(path, value)  # type: ignore[attr-defined]
+    return found
 
 
-def _misfit(given: st.DataType, wanted: st.DataType, name: str) -> Column:
-    raise ValidationError(
-        f"column {name!r}: {given.simpleString()} is not stored as {wanted.simpleString()}; use CAST in the query"
-    )
-
-
-def _family(kind: st.DataType) -> str:
-    if isinstance(kind, st.NumericType):
-        return "number"
-    if isinstance(kind, st.TimestampType | st.TimestampNTZType):
-        return "timestamp"
-    if isinstance(kind, st.StringType | st.CharType | st.VarcharType):
-        return "string"
-    return kind.typeName()
-
-
-def _holds(given: st.DataType, wanted: st.DataType) -> bool:
-    """Return whether a type of numbers holds all those of another, or loses digits only."""
-    if isinstance(given, st.DecimalType) and isinstance(wanted, st.DecimalType):
-        return wanted.precision - wanted.scale >= given.precision - given.scale and wanted.scale >= given.scale
-    if isinstance(wanted, st.DecimalType) or isinstance(given, st.DecimalType):
-        return isinstance(wanted, st.FloatType | st.DoubleType)
-    return _NUMBERS.index(given.simpleString()) < _NUMBERS.index(wanted.simpleString())
-
-
-def _checked(column: Column, wanted: st.DataType, name: str) -> Column:
-    """Return a column as a type that may be too small for a value, which then fails the statement."""
-    stored = column.try_cast(wanted)
-    text = F.concat(
-        F.lit(f"column {name}: the value "), column.cast("string"), F.lit(f" does not fit {wanted.simpleString()}")
-    )
-    return F.when(column.isNull() | stored.isNotNull(), stored).otherwise(F.raise_error(text).cast(wanted))
+def _path(name: Name, side: Side) -> tuple[str, ...]:
+    """Return the path of a column, without what its table is called."""
+    lowered = tuple(part.lower() for part in name.parts)
+    for width in range(len(lowered) - 1, 0, -1):
+        if lowered[:width] in side.names:
+            return name.parts[width:]
+    return name.parts

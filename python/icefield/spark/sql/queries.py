@@ -13,7 +13,7 @@ from sqlglot.errors import ParseError
 from icefield.errors import InvalidArgumentError
 from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement, Token
 
-__all__ = ["Edit", "Moment", "TableUse", "edited", "tables_in"]
+__all__ = ["Edit", "Moment", "TableUse", "column_tokens", "edited", "parsed", "tables_in"]
 
 _CLAUSES = ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME")
 
@@ -35,6 +35,8 @@ class TableUse:
     moment: Moment | None
     #: Whether the query gives it an alias.
     aliased: bool
+    #: Where an alias goes: behind TABLESAMPLE.
+    alias_at: int = 0
     #: References to its columns with parts of the name before that of the table: where the latter begins.
     qualified: tuple[tuple[int, int], ...] = ()
 
@@ -74,7 +76,7 @@ def tables_in(statement: Statement, piece: Piece) -> list[TableUse]:
 
     """
     moments = dict(_moments(statement, piece))
-    tree = _parsed(statement, piece, moments)
+    tree = parsed(statement, piece, moments)
     if tree is None:
         return []
     starts = {token.start: token for token in statement.tokens if piece.start <= token.start < piece.end}
@@ -86,18 +88,20 @@ def tables_in(statement: Statement, piece: Piece) -> list[TableUse]:
         if name is None or (len(name.parts) == 1 and _is_cte(table, name.parts[0])):
             continue
         qualified = tuple(_qualified(table, name, starts)) if len(name.parts) > 1 else ()
-        found[name.start] = TableUse(name, moments.get(name.end), bool(table.alias) or name.start in bare, qualified)
+        moment = moments.get(name.end)
+        alias_at = _behind_sample(statement, name.end if moment is None else moment.end)
+        found[name.start] = TableUse(name, moment, bool(table.alias) or name.start in bare, alias_at, qualified)
     return list(found.values())
 
 
-def _parsed(statement: Statement, piece: Piece, moments: dict[int, Moment]) -> exp.Expr | None:
+def parsed(statement: Statement, piece: Piece, moments: dict[int, Moment] | None = None) -> exp.Expr | None:
     """Parse a piece, with blanks for clauses that sqlglot does not know, so that places stay the same."""
     text = statement.text
     written = [" "] * piece.start + list(text[piece.start : piece.end])
     for at in range(min(piece.start, len(text))):
         if text[at] == "\n":
             written[at] = "\n"
-    for start, moment in moments.items():
+    for start, moment in (dict(_moments(statement, piece)) if moments is None else moments).items():
         written[start : moment.end] = " " * (moment.end - start)
     inside = [token for token in statement.tokens if piece.start <= token.start < piece.end]
     for token, after in pairwise(inside):
@@ -134,6 +138,22 @@ def _name(table: exp.Table, starts: dict[int, Token]) -> Name | None:
     return Name(tuple(part.name for part in parts), tokens[0].start, tokens[-1].end)
 
 
+def column_tokens(statement: Statement, piece: Piece, column: exp.Expr) -> list[Token]:
+    """Return the tokens of the name of a column; none where sqlglot does not say where all of them stand."""
+    starts = {token.start: token for token in statement.tokens if piece.start <= token.start < piece.end}
+    return _column_tokens(column, starts)
+
+
+def _column_tokens(column: exp.Expr, starts: dict[int, Token]) -> list[Token]:
+    first = column
+    while isinstance(first, exp.Dot):
+        first = first.this
+    # A part of the value of a function, f(x).y, is no column.
+    parts: list[exp.Expr] = column.parts if isinstance(first, exp.Column) else []  # type: ignore[attr-defined]
+    found = _tokens(parts, starts)
+    return found if len(found) == len(parts) else []
+
+
 def _tokens(parts: Sequence[exp.Expr], starts: dict[int, Token]) -> list[Token]:
     """Return the tokens of the parts of a name; fewer where sqlglot does not say where they stand."""
     places = (part.meta.get("start") for part in parts)
@@ -168,16 +188,25 @@ def _qualified(table: exp.Table, name: Name, starts: dict[int, Token]) -> Iterat
     for column in scope.find_all(exp.Column, exp.Dot):
         if isinstance(column.parent, exp.Dot):
             continue
-        named: list[exp.Expr] = column.parts if isinstance(column, exp.Column | exp.Dot) else []
-        parts = [part for part in named if isinstance(part, exp.Identifier)]
-        texts = tuple(part.name.lower() for part in parts)
+        tokens = _column_tokens(column, starts)
+        texts = tuple(token.text.lower() for token in tokens)
         for width in range(len(name.parts), 1, -1):
             prefix = tuple(part.lower() for part in name.parts[-width:])
             if len(texts) > width and texts[:width] == prefix:
-                tokens = _tokens(parts, starts)
-                if len(tokens) == len(parts):
-                    yield tokens[0].start, tokens[width - 1].start
+                yield tokens[0].start, tokens[width - 1].start
                 break
+
+
+def _behind_sample(statement: Statement, at: int) -> int:
+    """Return where TABLESAMPLE ends if it begins at a place, or else the place."""
+    cursor = Cursor(statement)
+    while not cursor.at_end() and cursor.place < at:
+        cursor.next()
+    for word in ("TABLESAMPLE", "REPEATABLE"):
+        if cursor.take(word):
+            cursor.group("a sample")
+            at = cursor.last_end
+    return at
 
 
 def _moments(statement: Statement, piece: Piece) -> Iterator[tuple[int, Moment]]:

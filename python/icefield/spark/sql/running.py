@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -14,14 +14,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 
 from icefield.errors import IcefieldError, InvalidArgumentError, NotFoundError
-from icefield.spark.changes import changes
-from icefield.spark.inspecting import read_inspect
-from icefield.spark.reading import read
 from icefield.spark.session import is_classic
 from icefield.spark.sql.catalogs import CatalogNames, Selected, Target
 from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement
 from icefield.spark.sql.literals import literal, quoted_name
+from icefield.spark.sql.pruning import needed, stand_in
 from icefield.spark.sql.queries import Edit, Moment, TableUse, edited, tables_in
+from icefield.spark.sql.sources import Source
 from icefield.spark.types import arrow_schema
 
 if TYPE_CHECKING:
@@ -33,6 +32,8 @@ __all__ = ["Args", "Run", "drop_views", "with_identifiers"]
 
 Args: TypeAlias = Mapping[str, object] | Sequence[object] | None
 
+#: How many rows stand for those of the first table of a query, of the next one more: which distinguishes them.
+_FIRST_NUMBER = 7_000_000_000
 _OPERANDS = frozenset({"word", "quoted", "string", "number"})
 
 
@@ -141,12 +142,12 @@ class Run:
 
     def query(self, piece: Piece) -> DataFrame:
         """Return the rows of a query."""
-        return self.spark.sql(self.text(piece, self.edits(piece)))
+        return self.spark.sql(self.text(piece, self.edits(piece, prune=True)))
 
-    def whole(self, *pieces: Piece) -> DataFrame:
+    def whole(self, *pieces: Piece, prune: bool = False) -> DataFrame:
         """Run a statement of Spark, with the tables of icefield in its queries."""
         text, args = self.statement.text, self.args
-        edits = [edit for piece in pieces for edit in self.edits(piece)]
+        edits = [edit for piece in pieces for edit in self.edits(piece, prune=prune)]
         end = self.statement.tokens[-1].end
         markers = self.markers(Piece(0, end))
         if any(edit.start < marker.start < edit.end for edit in edits for marker in markers):
@@ -155,10 +156,13 @@ class Run:
         changed = edited(text, edits, Piece(0, end))
         return self.spark.sql(changed, args) if args else self.spark.sql(changed)  # type: ignore[arg-type]
 
-    def edits(self, piece: Piece) -> list[Edit]:
-        """Replace the tables of icefield that a piece names by private views."""
+    def edits(self, piece: Piece, *, prune: bool = False) -> list[Edit]:
+        """Replace the tables of icefield that a piece names by private views.
+
+        With ``prune`` the piece is a query, and the views have only those rows and values that it needs.
+        """
         edits: list[Edit] = []
-        known: dict[tuple[tuple[str, ...], str], str] = {}
+        known: dict[tuple[tuple[str, ...], str], tuple[str, Source]] = {}
         for use in tables_in(self.statement, piece):
             target = self.target(use.name)
             if target is None:
@@ -166,42 +170,74 @@ class Run:
             key = (use.name.parts, self.text(use.moment.value) if use.moment else "")
             if key not in known:
                 known[key] = self._view(use, target)
-            alias = "" if use.aliased else f" AS {quoted_name(use.name.parts[-1])}"
-            edits.append(Edit(use.name.start, use.end, f"{quoted_name(known[key])}{alias}"))
+            view = known[key][0]
+            edits.append(Edit(use.name.start, use.end, quoted_name(view)))
+            if not use.aliased:
+                edits.append(Edit(use.alias_at, use.alias_at, f" AS {quoted_name(use.name.parts[-1])}"))
             edits += [Edit(start, end, "") for start, end in use.qualified]
+        if not (prune and is_classic(self.spark)):
+            for name, source in known.values():
+                source.read().createOrReplaceTempView(name)
+            return edits
+        self._pruned(list(known.values()), lambda: self.spark.sql(self.text(piece, edits)))
         return edits
 
-    def _view(self, use: TableUse, target: Target) -> str:
+    def _view(self, use: TableUse, target: Target) -> tuple[str, Source]:
         with self.at(use.name.start):
             chosen = self.names.selected(target)
+        source = self.source(chosen, use.moment, use.name)
         name = f"icefield_{uuid.uuid4().hex}"
-        self.rows(chosen, use.moment, use.name).createOrReplaceTempView(name)
         self.views.append(name)
-        return name
+        return name, source
 
-    def rows(self, chosen: Selected, moment: Moment | None = None, name: Name | None = None) -> DataFrame:
-        """Read a table, a part of one, or its changes."""
+    def _pruned(self, known: list[tuple[str, Source]], query: Callable[[], DataFrame]) -> None:
+        """Create views of what a query needs, once the optimizer has seen it over rows that stand for theirs."""
+        schemas = {}
+        for number, (name, source) in enumerate(known, _FIRST_NUMBER):
+            if source.scan is None:
+                source.read().createOrReplaceTempView(name)
+            else:
+                schemas[number] = source.scan.projection()
+                stand_in(self.spark, schemas[number], number).createOrReplaceTempView(name)
+        needs = needed(query(), schemas) if schemas else {}
+        for number in schemas:
+            name, source = known[number - _FIRST_NUMBER]
+            source.read(needs.get(number)).createOrReplaceTempView(name)
+
+    def named(self, name: Name) -> DataFrame:
+        """Return the rows of what a name means, of Spark or of icefield."""
+        target = self.target(name)
+        if target is None:
+            return self.spark.table(quoted_name(*name.parts))
+        with self.at(name.start):
+            chosen = self.names.selected(target)
+        return self.source(chosen, name=name).read()
+
+    def source(self, chosen: Selected, moment: Moment | None = None, name: Name | None = None) -> Source:
+        """Return what a name reads, at the moment that the statement says.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If there is no such snapshot; with line and column.
+
+        """
         as_of: int | str | datetime | None = chosen.as_of
         if chosen.timestamp_ms is not None:
             as_of = datetime.fromtimestamp(chosen.timestamp_ms / 1000, timezone.utc)
-        if moment is not None:
-            if as_of is not None:
-                raise self.statement.error(moment.value.start, f"{name} names a snapshot already")
-            as_of = self._as_of(moment)
+        if moment is None:
+            return Source(self.spark, chosen, as_of)
+        at = moment.value.start
+        if as_of is not None:
+            raise self.statement.error(at, f"{name} names a snapshot already")
         if chosen.metadata == "changes":
-            if moment is not None:
-                raise self.statement.refusal(
-                    moment.value.start, "changes AS OF a moment are not supported: use create_changelog_view"
-                )
-            return changes(self.spark, chosen.table)
-        if chosen.metadata is not None:
-            return read_inspect(self.spark, chosen.table, chosen.metadata, as_of=as_of)
+            raise self.statement.refusal(at, "changes AS OF a moment are not supported: use create_changelog_view")
+        found = Source(self.spark, chosen, self._as_of(moment))
         try:
-            return read(self.spark, chosen.table, as_of=as_of)
+            _ = found.scan
         except InvalidArgumentError as error:
-            if moment is None:
-                raise
-            raise self.statement.error(moment.value.start, str(error)) from error
+            raise self.statement.error(at, str(error)) from error
+        return found
 
     def _as_of(self, moment: Moment) -> int | str | datetime:
         """Return the snapshot id, the name or the time that AS OF says."""

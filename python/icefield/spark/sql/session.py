@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
-from icefield.spark.sql import altered, calling, changing, defining, describing
+from icefield.errors import InvalidArgumentError
+from icefield.spark.sql import altered, calling, changing, defining, describing, inserting
 from icefield.spark.sql.catalogs import CatalogNames, GivenCatalogs, Target
 from icefield.spark.sql.grammar.parser import parse
 from icefield.spark.sql.grammar.statements import (
@@ -18,16 +18,19 @@ from icefield.spark.sql.grammar.statements import (
     CreateNamespace,
     CreateTable,
     CreateView,
+    Delete,
     Describe,
     DescribeNamespace,
     DropNamespace,
     DropTable,
     Insert,
+    Merge,
     Other,
     Query,
     Refresh,
     Show,
     Truncate,
+    Update,
     Use,
 )
 from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement
@@ -114,13 +117,7 @@ class SqlSession:
         cursor = Cursor(statement)
         parsed = cursor.name("the name of a table")
         cursor.finish()
-        run = Run(self._spark, self._names, statement)
-        target = run.target(parsed)
-        if target is None:
-            return self._spark.table(name)
-        with run.at(parsed.start):
-            chosen = self._names.selected(target)
-        return run.rows(chosen, name=parsed)
+        return Run(self._spark, self._names, statement).named(parsed)
 
     def close(self) -> None:
         """Drop what the session has left in Spark, and close the catalogs that it has opened."""
@@ -160,26 +157,27 @@ class SqlSession:
             CreateNamespace: self._namespace,
             CreateTable: self._create_table,
             CreateView: self._create_view,
+            Delete: self._delete,
             Describe: self._describe,
             DescribeNamespace: self._namespace,
             DropNamespace: self._namespace,
             DropTable: self._drop_table,
             Insert: self._insert,
+            Merge: self._merge,
             Other: self._other,
             Query: self._query,
             Refresh: self._refresh,
             Show: self._show,
             Truncate: self._truncate,
+            Update: self._update,
             Use: self._use,
         }
-        if type(parsed) not in forms:
-            raise UnsupportedFeatureError(f"{type(parsed).__name__.upper()} is not supported yet")
         return forms[type(parsed)](run, parsed)
 
     # Each returns the result of a statement.
 
     def _query(self, run: Run, parsed: Query) -> DataFrame:
-        return run.whole(_inner(run, parsed))
+        return run.whole(_inner(run, parsed), prune=True)
 
     def _other(self, run: Run, parsed: Other) -> DataFrame:
         """Pass a statement on to Spark, unless it names a table of icefield."""
@@ -236,16 +234,28 @@ class SqlSession:
         return self._on_table(run, parsed, altered.alter)
 
     def _insert(self, run: Run, parsed: Insert) -> DataFrame:
-        return self._on_table(run, parsed, changing.insert, parsed.query)
+        return self._on_table(run, parsed, inserting.insert, parsed.query)
+
+    def _delete(self, run: Run, parsed: Delete) -> DataFrame:
+        return self._on_table(run, parsed, changing.delete, parsed.condition)
+
+    def _update(self, run: Run, parsed: Update) -> DataFrame:
+        pieces = [one.value for one in parsed.assignments]
+        return self._on_table(run, parsed, changing.update, parsed.condition, *pieces)
+
+    def _merge(self, run: Run, parsed: Merge) -> DataFrame:
+        pieces = [clause.condition for clause in parsed.clauses]
+        pieces += [one.value for clause in parsed.clauses for one in clause.assignments or ()]
+        return self._on_table(run, parsed, changing.merge, parsed.source, parsed.on, *pieces)
 
     def _refresh(self, run: Run, parsed: Refresh) -> DataFrame:
         return self._on_table(run, parsed, lambda run, parsed, target: run.table(parsed.name, target))
 
-    def _on_table(self, run: Run, parsed: Any, change: Any, query: Piece | None = None) -> DataFrame:
-        """Change a table of icefield; of one of Spark's, Spark changes it with the rows of a query."""
+    def _on_table(self, run: Run, parsed: Any, change: Any, *pieces: Piece | None) -> DataFrame:
+        """Change a table of icefield; one of Spark's is changed by Spark, with the tables that the pieces name."""
         target = run.target(parsed.name)
         if target is None:
-            return run.whole(*([query] if query else []))
+            return run.whole(*(piece for piece in pieces if piece is not None))
         _required(run, parsed.name, target)
         change(run, parsed, target)
         return run.nothing()
