@@ -29,6 +29,7 @@ PUBLIC = {
     "icefield.catalog.memory",
     "icefield.catalog.migration",
     "icefield.catalog.pointer",
+    "icefield.catalog.rest",
     "icefield.catalog.sql",
     "icefield.spark.functions",
     "icefield.spark.sql",
