@@ -278,7 +278,10 @@ impl PyRowRemover {
 
     /// Discard what was taken out; this has no effect after `close`.
     fn abort(&self, py: Python<'_>) -> Result<()> {
-        Ok(detached(py, || Ok::<_, icefield_table::Error>(drop(self.remover.hold()?.take())))??)
+        Ok(detached(py, || {
+            drop(self.remover.hold()?.take());
+            Ok::<_, icefield_table::Error>(())
+        })??)
     }
 }
 

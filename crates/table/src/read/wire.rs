@@ -205,11 +205,24 @@ pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
     let (mut residuals, mut specs) = (Shared::new(), Shared::new());
     let deletes = SharedDeletes::of(&task.parts)?;
     let mut parts = Vec::with_capacity(task.parts.len());
+    // Mostly those of the part before, whose place needs no text to be found by.
+    let mut before: Option<(&FilePart, usize, usize)> = None;
     for part in &task.parts {
-        let residual = part.residual.to_json()?;
-        let residual = residuals.place(residual.to_string(), || Ok(residual))?;
-        let spec = SpecForm::of(&part.partition.spec);
-        let spec = specs.place(format!("{} {:?}", spec.spec, spec.types), || Ok(spec))?;
+        let residual = match before {
+            Some((known, place, _)) if known.residual == part.residual => place,
+            _ => {
+                let residual = part.residual.to_json()?;
+                residuals.place(residual.to_string(), || Ok(residual))?
+            }
+        };
+        let spec = match before {
+            Some((known, _, place)) if Arc::ptr_eq(&known.partition.spec, &part.partition.spec) => place,
+            _ => {
+                let spec = SpecForm::of(&part.partition.spec);
+                specs.place(format!("{} {:?}", spec.spec, spec.types), || Ok(spec))?
+            }
+        };
+        before = Some((part, residual, spec));
         parts.push(PartForm {
             path: part.path.clone(),
             format: part.format.clone(),

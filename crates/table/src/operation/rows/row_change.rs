@@ -232,9 +232,9 @@ impl<'a> Removals<'a> {
         let mut before = matches.deleted_before(&with_deletes, false)?.into_iter();
         for file in &matches.files {
             let before = if is_known(&file) { before.next().flatten() } else { None };
-            check_live(file, before.as_deref(), matches.record_count(file)?)?;
-            let before = before.map_or(0, |positions| positions.cardinality());
             let rows = matches.record_count(file)?;
+            check_live(file, before.as_deref(), rows)?;
+            let before = before.map_or(0, |positions| positions.cardinality());
             let live = rows.saturating_sub(before);
             let (lost, of_file) = match &file.rows {
                 MatchedRows::All => (live, &mut own.dropped),

@@ -8,6 +8,7 @@ use icefield_format::manifest::{DataFile, FileContent};
 use icefield_format::metadata::TableMetadata;
 use icefield_format::puffin::DeletionVector;
 use icefield_format::types::Schema;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::commit::Specs;
@@ -17,6 +18,7 @@ use crate::plan::projection::wanted::Wanted;
 use crate::plan::tasks::ReadTask;
 use crate::plan::tasks::part::FilePart;
 use crate::read::wire as parts_wire;
+use crate::runtime;
 use crate::write::wire as files_wire;
 
 /// Files of a block.
@@ -136,12 +138,16 @@ impl Candidates {
 
     /// Serializes the files: the blocks for a header, and their sections.
     pub(super) fn to_sections(&self) -> Result<(Vec<BlockForm>, Vec<Bytes>)> {
-        let (mut forms, mut sections) = (Vec::with_capacity(self.blocks.len()), Vec::new());
-        for block in &self.blocks {
-            let (form, of_block) = match block.sections.is_empty() {
-                true => block.to_sections(&self.specs)?,
-                false => (block.form.clone(), block.sections.clone()),
+        let serialized = || -> Vec<Result<(BlockForm, Vec<Bytes>)>> {
+            let of_block = |block: &Block| match block.sections.is_empty() {
+                true => block.to_sections(&self.specs),
+                false => Ok((block.form.clone(), block.sections.clone())),
             };
+            self.blocks.par_iter().map(of_block).collect()
+        };
+        let (mut forms, mut sections) = (Vec::with_capacity(self.blocks.len()), Vec::new());
+        for block in runtime::pool()?.install(serialized) {
+            let (form, of_block) = block?;
             forms.push(form);
             sections.extend(of_block);
         }
