@@ -203,6 +203,8 @@ lint-rust: need-rust $(STAMPS)/lint
 	@cargo fmt --all --check
 	$(call say,clippy)
 	@cargo clippy --workspace --all-targets --quiet -- -D warnings
+	@# As it is published: without the hooks that tests have.
+	@cargo check --quiet -p icefield-table --config profile.dev.package.icefield-table.debug-assertions=false
 	$(call say,public API of the crates)
 	@cargo test --quiet --manifest-path .ci/public-api/Cargo.toml >/dev/null
 	@cargo run --quiet --manifest-path .ci/public-api/Cargo.toml

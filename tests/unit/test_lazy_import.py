@@ -46,4 +46,4 @@ def test_an_unknown_name_is_an_attribute_error_that_names_it() -> None:
     with pytest.raises(AttributeError, match="module 'icefield' has no attribute 'tabel'"):
         ice.tabel  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'tabel'"):
-        exec("from icefield import tabel")  # noqa: S102
+        exec("from icefield import tabel")

@@ -114,7 +114,7 @@ pub(in crate::storage) fn of_environment() -> Option<Arc<FaultPlan>> {
 }
 
 #[cfg(not(all(unix, debug_assertions)))]
-pub(super) fn of_environment() -> Option<Arc<FaultPlan>> {
+pub(in crate::storage) fn of_environment() -> Option<Arc<FaultPlan>> {
     None
 }
 
