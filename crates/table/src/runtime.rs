@@ -5,6 +5,8 @@
 
 use std::future::Future;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -62,6 +64,40 @@ pub fn threads() -> usize {
     })
 }
 
+/// Works on items in several threads of its own, at most `width` and this one among them. Items begin in their order; after an
+/// error no other one begins.
+///
+/// # Errors
+/// The first error.
+///
+/// # Panics
+/// Where the work on an item does, in any of the threads.
+pub(crate) fn for_each<T: Sync, E: Send>(
+    items: &[T],
+    width: usize,
+    work: impl Fn(usize, &T) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+    let run = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(number) else { return };
+            if let Err(error) = work(number, item) {
+                next.store(items.len(), Ordering::Relaxed);
+                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..width.min(items.len()) {
+            // If the system has no more threads, this one does it all.
+            let _ = thread::Builder::new().name("icefield-work".into()).spawn_scoped(scope, run);
+        }
+        run();
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
 /// The processor pool of this process.
 pub fn pool() -> Result<&'static rayon::ThreadPool> {
     of_this_process(&POOL, || {
@@ -117,6 +153,30 @@ mod tests {
         assert!(std::ptr::eq(first, pool().unwrap()));
         assert_eq!(first.install(|| 6 * 7), 42);
         assert_eq!(wait(async { 7 }).unwrap(), 7);
+    }
+
+    #[test]
+    fn every_item_is_worked_on_once_and_none_begins_after_an_error() {
+        for width in [0, 1, 4, 100] {
+            let items: Vec<usize> = (0..50).collect();
+            let done: Vec<_> = items.iter().map(|_| AtomicUsize::new(0)).collect();
+            for_each(&items, width, |number, item| {
+                assert_eq!(number, *item);
+                done[number].fetch_add(1, Ordering::Relaxed);
+                Ok::<_, Error>(())
+            })
+            .unwrap();
+            assert!(done.iter().all(|count| count.load(Ordering::Relaxed) == 1), "{width}");
+        }
+        assert_eq!(for_each(&[0; 0], 3, |_, _| Err("not called")), Ok(()));
+
+        let begun = AtomicUsize::new(0);
+        let failed = for_each(&[0; 1000], 4, |number, _| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            if number >= 5 { Err(number) } else { Ok(()) }
+        });
+        assert!(failed.is_err_and(|number| number >= 5));
+        assert!(begun.into_inner() <= 5 + 4, "each of four threads begins at most one item more");
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! Work on many files of a table at once.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 
 use crate::runtime;
 use crate::storage::Storage;
@@ -18,18 +17,9 @@ pub(crate) fn side_by_side<T: Sync>(storage: &Storage, location: &str, all: &[T]
         false if rayon::current_thread_index().is_some() => 1,
         false => runtime::threads(),
     };
-    let next = AtomicUsize::new(0);
-    let read = || {
-        while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            work(one);
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 1..readers.min(all.len()) {
-            // Without another thread, this one does it all.
-            let _ = thread::Builder::new().name("icefield-maintain".into()).spawn_scoped(scope, read);
-        }
-        read();
+    let Ok(()) = runtime::for_each(all, readers, |_, one| {
+        work(one);
+        Ok::<_, Infallible>(())
     });
 }
 

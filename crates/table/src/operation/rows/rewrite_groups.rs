@@ -1,7 +1,7 @@
 //! Groups of rows that are written again, each as new files: of one data file without some of its rows, or of several data
 //! files together.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use icefield_format::manifest::DataFile;
@@ -71,29 +71,16 @@ impl Rewrite<'_> {
         rows: impl Fn(&G, usize) -> Result<BatchStream> + Sync,
     ) -> Result<Vec<DataFile>> {
         let workers = runtime::threads().min(groups.len());
-        let (next, stopped, done) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new((Vec::new(), None)));
-        let work = || {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(group) = groups.get(number).filter(|_| !stopped.load(Ordering::Relaxed)) else { return };
-                let written =
-                    self.writer(number, layout(group)).and_then(|writer| copy(rows(group, workers)?, writer, &stopped));
-                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                match written {
-                    Ok(written) => done.0.extend(written),
-                    Err(error) => {
-                        done.1.get_or_insert(error);
-                        stopped.store(true, Ordering::Relaxed);
-                    }
-                }
-            }
-        };
-        std::thread::scope(|scope| {
-            (1..workers).for_each(|_| drop(scope.spawn(work)));
-            work();
+        let (stopped, written) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+        let outcome = runtime::for_each(groups, workers, |number, group| {
+            let files =
+                self.writer(number, layout(group)).and_then(|writer| copy(rows(group, workers)?, writer, &stopped));
+            let files = files.inspect_err(|_| stopped.store(true, Ordering::Relaxed))?;
+            written.lock().unwrap_or_else(PoisonError::into_inner).extend(files);
+            Ok(())
         });
-        let (mut written, failed) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(error) = failed {
+        let mut written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = outcome {
             discard(self.storage, &written);
             return Err(error);
         }

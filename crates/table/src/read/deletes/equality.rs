@@ -6,7 +6,7 @@
 //! changes has left.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
@@ -369,32 +369,15 @@ impl EqualitySet {
     ) -> Result<Option<Self>> {
         let seen = Seen { is_needed: files.len() > 1, links: Vec::new() };
         let set = Mutex::new(Self { keys: Keys::new(&columns.types, !seen.is_needed)?, seen });
-        let next = AtomicUsize::new(0);
-        let read = || -> Result<bool> {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(file) = files.get(number) else { return Ok(true) };
-                if !add_file(&set, file, number, columns, source, most)? {
-                    next.store(files.len(), Ordering::Relaxed);
-                    return Ok(false);
-                }
+        let fits = AtomicBool::new(true);
+        runtime::for_each(files, runtime::threads(), |number, file| {
+            if fits.load(Ordering::Relaxed) && !add_file(&set, file, number, columns, source, most)? {
+                fits.store(false, Ordering::Relaxed);
             }
-        };
-        let threads = runtime::threads().min(files.len());
-        let all = if threads > 1 {
-            std::thread::scope(|scope| {
-                let running: Vec<_> = (0..threads).map(|_| scope.spawn(read)).collect();
-                let done = running.into_iter().map(|one| {
-                    one.join()
-                        .unwrap_or_else(|_| Err(Error::Internal("a reader of deletes ended by a panic".to_owned())))
-                });
-                done.collect::<Result<Vec<bool>>>()
-            })?
-        } else {
-            vec![read()?]
-        };
+            Ok::<_, Error>(())
+        })?;
         let set = set.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(all.into_iter().all(|fits| fits).then_some(set))
+        Ok(fits.into_inner().then_some(set))
     }
 
     fn memory(&self) -> usize {
