@@ -50,11 +50,12 @@ compiled = if [ -t 1 ]; then VIRTUAL_ENV=$(VENV) $(BIN)/maturin $(1) 2>&1 | $(WI
 	log=$(STAMPS)/compile.log; echo "    the compiler's lines are in $$log"; \
 	VIRTUAL_ENV=$(VENV) $(BIN)/maturin $(1) >$$log 2>&1 || { cat $$log; exit 1; }; fi
 
-.PHONY: help demo test test-rust test-python test-golden test-spark test-spark-all lint lint-rust lint-python format docs docs-serve docs-picture licences test-wheel bench fuzz clean test-random
+.PHONY: help demo demo-cdc test test-rust test-python test-golden test-spark test-spark-all lint lint-rust lint-python format docs docs-serve docs-picture licences test-wheel bench fuzz clean test-random
 .PHONY: need-rust need-python demo-estimate public-api test-miri test-address
 
 help:
 	@echo "make demo             a pipeline on real data: PySpark in, rows changed, PySpark, Python and DuckDB out"
+	@echo "make demo-cdc         a stream of changes merged into a table by PySpark, its changelog, SQL on both"
 	@echo "make test             all tests: Rust, Python, Spark, Java and other implementations"
 	@echo "make test-golden      the golden runners, Rust and Python, and nothing else (ICEFIELD_GOLDEN=folder for another set)"
 	@echo "make test-spark-all   the Spark tests on PySpark $(SPARKS)"
@@ -149,6 +150,9 @@ demo-estimate:
 
 demo: need-rust need-python demo-estimate $(STAMPS)/extension $(STAMPS)/java
 	@$(SPARK_ENV) $(BIN)/python examples/flights.py
+
+demo-cdc: need-rust need-python demo-estimate $(STAMPS)/extension $(STAMPS)/java
+	@$(SPARK_ENV) $(BIN)/python examples/changes.py
 
 test: test-rust test-python
 
