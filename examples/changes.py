@@ -118,7 +118,9 @@ def changelog_part(catalog: ice.catalog.Catalog, spark: SparkSession, table: ice
             WHERE l.change = 'UPDATE_AFTER' AND f.dep_delay > 300 GROUP BY l.carrier ORDER BY corrected DESC LIMIT 3
         """
         show("SQL on both: who left more than five hours late", session.sql(late))
-        counts = dict(session.sql("SELECT change, count(*) FROM local.nyc.january_log GROUP BY change").collect())
+        counts: dict[str, int] = dict(
+            session.sql("SELECT change, count(*) FROM local.nyc.january_log GROUP BY change").collect()
+        )
     rows = table.scan().count()
     console.print(
         f"\n  {counts['INSERT']:,} inserted - {counts.get('DELETE', 0):,} deleted = {rows:,} rows in the table"
