@@ -1,4 +1,4 @@
-//! A summary of table metadata for people.
+//! Formats a summary of table metadata for people.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Encryption keys ("Encryption Keys"): carried along, never used here.
+//! Encryption keys of table metadata ("Encryption Keys"). icefield preserves them and never uses them.
 
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
@@ -8,20 +8,20 @@ use serde_json::Value as Json;
 use crate::json::{self, Object, StringMap, Writer};
 use crate::{Error, Result};
 
-/// A key that encrypts other keys or the key metadata of manifest lists.
+/// A key that encrypts other keys, or the key metadata of manifest lists.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EncryptedKey {
-    /// Its id, to which snapshots and other keys refer.
+    /// Id by which snapshots and other keys refer to it.
     pub key_id: String,
-    /// The key and its metadata, themselves encrypted.
+    /// The key and its metadata, both encrypted.
     pub encrypted_key_metadata: Vec<u8>,
-    /// Id of the key that it is encrypted with.
+    /// Id of the key that encrypts this one.
     pub encrypted_by_id: Option<String>,
-    /// Further properties.
+    /// Other properties.
     pub properties: StringMap,
 }
 
-/// Key material is not printed, even encrypted.
+/// Does not print key material, not even encrypted.
 impl std::fmt::Debug for EncryptedKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("EncryptedKey")
@@ -31,7 +31,7 @@ impl std::fmt::Debug for EncryptedKey {
     }
 }
 
-/// Reads base64 with or without padding, as Java's decoder does.
+/// Accepts base64 with or without padding, as Java's decoder does.
 const DECODER: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),

@@ -1,7 +1,7 @@
 //! Table metadata of versions 1, 2 and 3 ("Table Metadata"; JSON in Appendix C), its changes and its history.
 //!
 //! A [`TableMetadata`] is always valid: it comes from a document ([`TableMetadata::from_json`]) or from a
-//! [`MetadataBuilder`], and both end in the same checks. It is immutable; a change makes a new one.
+//! [`MetadataBuilder`], and both run the same checks. It is immutable; a change creates a new one.
 
 mod builder;
 mod display;
@@ -40,18 +40,18 @@ use crate::spec::{PartitionSpec, SortOrder, UpdatePartitionSpec};
 use crate::types::Schema;
 pub use crate::version::FormatVersion;
 
-/// The state of a table.
+/// Valid, immutable table metadata.
 #[derive(Debug, Clone)]
 pub struct TableMetadata {
     document: Document,
     current_schema: Arc<Schema>,
     default_spec: Arc<PartitionSpec>,
     default_sort_order: Arc<SortOrder>,
-    /// Position of each snapshot in the document.
+    /// Index of each snapshot in the document.
     snapshots_by_id: HashMap<i64, usize>,
 }
 
-/// The fields of the document, not yet checked against each other.
+/// The fields of a metadata document, not yet checked against each other.
 #[derive(Debug, Clone, PartialEq)]
 struct Document {
     format_version: FormatVersion,
@@ -91,11 +91,11 @@ impl PartialEq for TableMetadata {
 pub struct SnapshotLogEntry {
     /// Milliseconds from the epoch.
     pub timestamp_ms: i64,
-    /// The snapshot, which may have been expired since.
+    /// The snapshot; it may have been expired since.
     pub snapshot_id: i64,
 }
 
-/// A former metadata file.
+/// A previous metadata file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetadataLogEntry {
     /// When it was written, in milliseconds from the epoch.
@@ -105,7 +105,7 @@ pub struct MetadataLogEntry {
 }
 
 impl TableMetadata {
-    /// Version of the format.
+    /// Format version.
     pub fn format_version(&self) -> FormatVersion {
         self.document.format_version
     }
@@ -133,7 +133,7 @@ impl TableMetadata {
         }
     }
 
-    /// When the metadata was last changed, in milliseconds from the epoch.
+    /// Time of the last change, in milliseconds from the epoch.
     pub fn last_updated_ms(&self) -> i64 {
         self.document.last_updated_ms
     }
@@ -173,12 +173,12 @@ impl TableMetadata {
         self.document.partition_specs.iter().find(|spec| spec.spec_id == spec_id)
     }
 
-    /// Id of the spec that new files are written with.
+    /// Id of the spec for new files.
     pub fn default_spec_id(&self) -> i32 {
         self.document.default_spec_id
     }
 
-    /// The spec that new files are written with.
+    /// The spec for new files.
     pub fn default_spec(&self) -> &Arc<PartitionSpec> {
         &self.default_spec
     }
@@ -209,12 +209,12 @@ impl TableMetadata {
         self.document.sort_orders.iter().find(|order| order.order_id == order_id)
     }
 
-    /// Id of the order that new files are sorted in.
+    /// Id of the sort order for new files.
     pub fn default_sort_order_id(&self) -> i32 {
         self.document.default_sort_order_id
     }
 
-    /// The order that new files are sorted in.
+    /// The sort order for new files.
     pub fn default_sort_order(&self) -> &Arc<SortOrder> {
         &self.default_sort_order
     }
@@ -224,7 +224,7 @@ impl TableMetadata {
         &self.document.properties
     }
 
-    /// A property.
+    /// The value of a property.
     pub fn property(&self, name: &str) -> Option<&str> {
         self.document.properties.get(name).map(String::as_str)
     }
@@ -249,12 +249,12 @@ impl TableMetadata {
         self.document.current_snapshot_id.and_then(|id| self.snapshot(id))
     }
 
-    /// The snapshot and its ancestors, newest first, as far as they are still there.
+    /// The snapshot and its ancestors, newest first, up to the first one that has been expired.
     pub fn ancestors(&self, snapshot_id: i64) -> Ancestors<'_> {
         Ancestors { metadata: self, next: Some(snapshot_id), left: self.document.snapshots.len() }
     }
 
-    /// The snapshot that was current at a time, by the snapshot log.
+    /// The snapshot that was current at a time, according to the snapshot log.
     pub fn snapshot_id_as_of(&self, timestamp_ms: i64) -> Option<i64> {
         let mut past = self.document.snapshot_log.iter().filter(|entry| entry.timestamp_ms <= timestamp_ms);
         past.next_back().map(|entry| entry.snapshot_id)
@@ -265,25 +265,25 @@ impl TableMetadata {
         &self.document.refs
     }
 
-    /// All branches and tags, the main branch among them where there is a current snapshot: documents of some writers name
-    /// that and leave out its branch.
+    /// All branches and tags. `main` is included if there is a current snapshot: some writers set the current snapshot
+    /// but write no `main` branch.
     pub fn all_refs(&self) -> impl Iterator<Item = (&str, SnapshotRef)> {
         let named = self.refs().iter().map(|(name, reference)| (name.as_str(), reference.clone()));
         let unnamed = self.current_snapshot().filter(|_| self.reference(MAIN_BRANCH).is_none());
         named.chain(unnamed.map(|current| (MAIN_BRANCH, SnapshotRef::branch(current.snapshot_id))))
     }
 
-    /// The branch or tag of this name.
+    /// The branch or tag with this name.
     pub fn reference(&self, name: &str) -> Option<&SnapshotRef> {
         self.document.refs.get(name)
     }
 
-    /// When which snapshot became the current one, oldest first.
+    /// History of the current snapshot, oldest first.
     pub fn snapshot_log(&self) -> &[SnapshotLogEntry] {
         &self.document.snapshot_log
     }
 
-    /// Former metadata files, oldest first.
+    /// Previous metadata files, oldest first.
     pub fn metadata_log(&self) -> &[MetadataLogEntry] {
         &self.document.metadata_log
     }
@@ -303,7 +303,7 @@ impl TableMetadata {
         &self.document.encryption_keys
     }
 
-    /// v3: a row id higher than all assigned ones; 0 before.
+    /// v3: a row id above all assigned ones; 0 before.
     pub fn next_row_id(&self) -> i64 {
         self.document.next_row_id
     }
@@ -314,7 +314,7 @@ impl TableMetadata {
 pub struct Ancestors<'a> {
     metadata: &'a TableMetadata,
     next: Option<i64>,
-    /// Remaining steps: a cycle of parents ends the walk instead of running forever.
+    /// Remaining steps: ends the walk if the parents form a cycle.
     left: usize,
 }
 

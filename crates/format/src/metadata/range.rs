@@ -1,4 +1,4 @@
-//! Ranges of snapshots whose bounds are times, as Java's changelogs have them ("Point in Time Reads" in Appendix F).
+//! Ranges of snapshots, bounded by ids or times as in Java's changelogs ("Point in Time Reads" in Appendix F).
 
 use super::TableMetadata;
 use crate::{Error, Result};
@@ -8,21 +8,21 @@ use crate::{Error, Result};
 pub enum SnapshotBound {
     /// A snapshot, by its id.
     Snapshot(i64),
-    /// The newest snapshot that is not later than this time (milliseconds from the epoch).
+    /// The last snapshot at or before this time (milliseconds from the epoch).
     Time(i64),
 }
 
-/// A range of snapshots of one branch, by their ids.
+/// A range of snapshots of one branch, by id.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SnapshotRange {
-    /// The snapshot before the range; without it, the range begins with the first one of the table.
+    /// The snapshot before the range; `None` if the range begins with the first snapshot of the table.
     pub after: Option<i64>,
-    /// The last snapshot of the range; without it, the range ends with the newest one of the branch.
+    /// The last snapshot of the range; `None` for the newest one of the branch.
     pub last: Option<i64>,
 }
 
 impl TableMetadata {
-    /// The snapshots of a branch (the main one by default) after `start`, up to `end`; `None` if there are none.
+    /// Returns the snapshots of a branch (`main` by default) after `start`, up to `end`; `None` if there are none.
     ///
     /// # Errors
     /// `Invalid` if the start is not before the end, or if snapshots after the start have been expired.

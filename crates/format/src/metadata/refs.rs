@@ -7,38 +7,38 @@ use serde_json::{Map, Value as Json};
 use crate::json::{self, Object, Writer};
 use crate::{Error, Result};
 
-/// Name of the branch whose snapshot is the table's current one.
+/// Name of the branch that points to the table's current snapshot.
 pub const MAIN_BRANCH: &str = "main";
 
-/// A named snapshot and how long it, and its ancestors, are kept.
+/// A branch or tag: a named snapshot with its retention.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SnapshotRef {
-    /// The snapshot; for a branch its newest.
+    /// The snapshot; for a branch, its newest one.
     pub snapshot_id: i64,
     /// Branch or tag.
     pub kind: RefKind,
-    /// Age at which expiry removes the reference itself; `main` is never removed.
+    /// Age at which expiry removes the reference; `main` is never removed.
     pub max_ref_age_ms: Option<i64>,
-    /// Fields of a newer writer, kept as they are.
+    /// Fields of a newer writer, preserved as they are.
     pub unknown: Map<String, Json>,
 }
 
 /// Kind of a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefKind {
-    /// Moves with each commit to it.
+    /// Moves to each new snapshot committed to it.
     Branch {
-        /// Number of snapshots that expiry leaves in the branch.
+        /// Minimum number of snapshots that expiry keeps in the branch.
         min_snapshots_to_keep: Option<i32>,
-        /// Age up to which expiry leaves snapshots in the branch.
+        /// Age up to which expiry keeps snapshots in the branch.
         max_snapshot_age_ms: Option<i64>,
     },
-    /// Stays.
+    /// Stays at its snapshot.
     Tag,
 }
 
 impl RefKind {
-    /// A branch with the retention of the table's properties.
+    /// A branch with the retention that the table's properties set.
     pub const BRANCH: Self = Self::Branch { min_snapshots_to_keep: None, max_snapshot_age_ms: None };
 
     /// Its name in JSON.
@@ -59,22 +59,22 @@ impl fmt::Display for RefKind {
 const KNOWN: &[&str] = &["snapshot-id", "type", "min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms"];
 
 impl SnapshotRef {
-    /// A branch with the retention of the table's properties.
+    /// A branch with the retention that the table's properties set.
     pub fn branch(snapshot_id: i64) -> Self {
         Self { snapshot_id, kind: RefKind::BRANCH, max_ref_age_ms: None, unknown: Map::new() }
     }
 
-    /// A tag with the retention of the table's properties.
+    /// A tag with the retention that the table's properties set.
     pub fn tag(snapshot_id: i64) -> Self {
         Self { kind: RefKind::Tag, ..Self::branch(snapshot_id) }
     }
 
-    /// Is it a branch?
+    /// Whether it is a branch.
     pub fn is_branch(&self) -> bool {
         matches!(self.kind, RefKind::Branch { .. })
     }
 
-    /// Refuses retention of zero or less.
+    /// Checks the retention: zero and negative numbers are refused.
     pub fn check(&self) -> Result<()> {
         let positive = |name: &str, value: Option<i64>| match value {
             Some(value) if value <= 0 => Err(Error::corrupt(json::step(name), format!("must be positive: {value}"))),
@@ -96,7 +96,7 @@ impl SnapshotRef {
         Ok(reference)
     }
 
-    /// The fields of a reference, in an object that may hold others (as the update `set-snapshot-ref` does).
+    /// Reads the fields of a reference from an object that may have others (such as the update `set-snapshot-ref`).
     pub(crate) fn read_fields(object: Object<'_>) -> Result<Self> {
         let min_snapshots_to_keep = object.nullable("min-snapshots-to-keep", json::int)?;
         let max_snapshot_age_ms = object.nullable("max-snapshot-age-ms", json::long)?;
@@ -128,7 +128,7 @@ impl SnapshotRef {
         object.put_unknown(&self.unknown).finish()
     }
 
-    /// The counterpart of [`Self::read_fields`].
+    /// Writes the fields that [`Self::read_fields`] reads.
     pub(crate) fn write_fields(&self, object: &mut Writer) {
         object.put("snapshot-id", self.snapshot_id).put("type", self.kind.as_str());
         if let RefKind::Branch { min_snapshots_to_keep, max_snapshot_age_ms } = self.kind {

@@ -1,4 +1,4 @@
-//! Which snapshots are kept, and which expire ("Snapshot Retention Policy").
+//! Decides which snapshots are kept and which expire ("Snapshot Retention Policy").
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -6,20 +6,20 @@ use super::properties::{GC_ENABLED, MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNA
 use super::{MAIN_BRANCH, MetadataUpdate, RefKind, SnapshotRef, TableMetadata};
 use crate::{Error, Result};
 
-/// What is to expire. The table's properties and references decide what is not set here.
+/// What to expire. The table's properties and references supply what is not set here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExpireSnapshots {
-    /// Snapshots before this time expire where their branch has no age of its own (milliseconds from the epoch).
+    /// Expires snapshots before this time (milliseconds from the epoch), except in branches that set their own age.
     pub older_than_ms: Option<i64>,
-    /// Snapshots to keep in branches that have no number of their own.
+    /// Number of snapshots to keep in branches that do not set their own.
     pub retain_last: Option<i32>,
-    /// Snapshots that expire whatever their age; an error if a reference is on one of them.
+    /// Snapshots to expire whatever their age; an error if a reference points to one of them.
     pub snapshot_ids: Vec<i64>,
-    /// Whether schemas that no kept snapshot has expire too (for specs see [`Expiry::unused_specs`]).
+    /// Whether to remove schemas that no kept snapshot uses (for partition specs see [`Expiry::unused_specs`]).
     pub clean_expired_metadata: bool,
 }
 
-/// What expires and what stays.
+/// The result: what expires and what stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expiry {
     /// Branches and tags that are too old.
@@ -68,7 +68,7 @@ impl ExpireSnapshots {
 }
 
 impl Expiry {
-    /// The changes of metadata that carry it out.
+    /// Returns the updates that carry out the expiry.
     pub fn updates(&self) -> Vec<MetadataUpdate> {
         let refs = self.removed_refs.iter().map(|name| MetadataUpdate::RemoveSnapshotRef { ref_name: name.clone() });
         let snapshot_ids = self.removed_snapshots.clone();
@@ -78,14 +78,14 @@ impl Expiry {
         refs.chain(snapshots).chain(schemas).collect()
     }
 
-    /// The specs that can be removed as well, given those that the manifests of the kept snapshots have.
+    /// Returns the specs that can be removed as well: neither the default nor used by manifests of the kept snapshots.
     pub fn unused_specs(metadata: &TableMetadata, in_manifests: &BTreeSet<i32>) -> Vec<i32> {
         let ids = metadata.partition_specs().iter().map(|spec| spec.spec_id);
         ids.filter(|id| *id != metadata.default_spec_id() && !in_manifests.contains(id)).collect()
     }
 }
 
-/// Schemas that are neither current nor that of a kept snapshot.
+/// Returns schemas that are neither current nor used by a kept snapshot.
 fn unused_schemas(metadata: &TableMetadata, kept: &HashSet<i64>) -> Vec<i32> {
     let kept = metadata.snapshots().iter().filter(|snapshot| kept.contains(&snapshot.snapshot_id));
     let mut used: HashSet<i32> = kept.filter_map(|snapshot| snapshot.schema_id).collect();
@@ -93,7 +93,7 @@ fn unused_schemas(metadata: &TableMetadata, kept: &HashSet<i64>) -> Vec<i32> {
     metadata.schemas().iter().map(|schema| schema.schema_id()).filter(|id| !used.contains(id)).collect()
 }
 
-/// The defaults for references without settings.
+/// Retention for references that do not set their own.
 struct DefaultRetention<'a> {
     metadata: &'a TableMetadata,
     now_ms: i64,
@@ -117,7 +117,7 @@ impl<'a> DefaultRetention<'a> {
         Ok(Self { metadata, now_ms, older_than_ms, min_snapshots, max_ref_age_ms })
     }
 
-    /// A reference is as old as its snapshot; `main` never grows too old.
+    /// Whether a reference is young enough; it is as old as its snapshot. `main` is always kept.
     fn keeps_ref(&self, name: &str, reference: &SnapshotRef) -> bool {
         let Some(snapshot) = self.metadata.snapshot(reference.snapshot_id) else { return false };
         let age_ms = self.now_ms.saturating_sub(snapshot.timestamp_ms);
@@ -138,14 +138,15 @@ impl<'a> DefaultRetention<'a> {
                 reachable.extend(self.metadata.ancestors(reference.snapshot_id).map(|snapshot| snapshot.snapshot_id));
             }
         }
-        // What no branch leads to, such as a staged snapshot, has only its age.
+        // Snapshots that no branch contains, such as staged ones, are kept by age alone.
         let loose = self.metadata.snapshots().iter().filter(|snapshot| !reachable.contains(&snapshot.snapshot_id));
         let young = loose.filter(|snapshot| snapshot.timestamp_ms >= self.older_than_ms);
         kept.extend(young.map(|snapshot| snapshot.snapshot_id));
         kept
     }
 
-    /// From the newest on, until there are enough and the next is too old.
+    /// Returns the snapshots to keep in a branch, newest first: at least `min_snapshots`, and those that are young
+    /// enough.
     fn kept_in_branch(&self, head: i64, older_than_ms: i64, min_snapshots: i64) -> impl Iterator<Item = i64> {
         let numbered = (0..).zip(self.metadata.ancestors(head));
         let kept = numbered.take_while(move |(number, snapshot): &(i64, _)| {

@@ -7,30 +7,30 @@ use serde_json::{Map, Value as Json};
 use crate::json::{self, Object, StringMap, Writer};
 use crate::{Error, Result};
 
-/// A state of the table at some time.
+/// A snapshot: the state of the table after a commit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
     /// Id, unique within the table.
     pub snapshot_id: i64,
-    /// The snapshot that this one was made from; it may have been expired since.
+    /// The snapshot that this one is based on; it may have been expired since.
     pub parent_snapshot_id: Option<i64>,
-    /// Order of the changes to the table; 0 in v1.
+    /// Position in the order of changes to the table; 0 in v1.
     pub sequence_number: i64,
-    /// When it was made, in milliseconds from the epoch.
+    /// Creation time, in milliseconds from the epoch.
     pub timestamp_ms: i64,
-    /// What was done; old v1 writers left it out.
+    /// What the commit did; old v1 writers left it out.
     pub summary: Option<Summary>,
-    /// Where its manifests are named.
+    /// Where its manifests are listed.
     pub manifests: SnapshotManifests,
-    /// The schema that was current when it was made.
+    /// The schema that was current when it was created.
     pub schema_id: Option<i32>,
-    /// v3: row id of the first row of its first added manifest.
+    /// v3: id of the first row in its first added manifest.
     pub first_row_id: Option<i64>,
-    /// v3: upper bound of the number of rows with assigned ids; there if, and only if, `first_row_id` is.
+    /// v3: upper bound of the number of rows that were assigned ids; present if and only if `first_row_id` is.
     pub added_rows: Option<i64>,
-    /// v3: the key that the manifest list's key metadata is encrypted with.
+    /// v3: id of the key that encrypts the key metadata of the manifest list.
     pub key_id: Option<String>,
-    /// Fields of a newer writer, kept as they are.
+    /// Fields of a newer writer, preserved as they are.
     pub unknown: Map<String, Json>,
 }
 
@@ -43,32 +43,32 @@ pub enum SnapshotManifests {
     Inline(Vec<String>),
 }
 
-/// The summary of a snapshot.
+/// The summary of a snapshot: operation and counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// What was done.
+    /// What the commit did.
     pub operation: Operation,
-    /// The other entries, in their order.
+    /// The other entries, in document order.
     pub properties: StringMap,
 }
 
-/// What a snapshot did to the table.
+/// What a commit did to the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
-    /// Only data files were added.
+    /// Added data files only.
     Append,
-    /// Files were added and removed without a change of the rows.
+    /// Added and removed files without changing the rows, as in a compaction.
     Replace,
-    /// Rows were added and removed.
+    /// Added and removed rows.
     Overwrite,
-    /// Rows were removed.
+    /// Removed rows.
     Delete,
     /// An operation of another writer, as written.
     Other(String),
 }
 
 impl Operation {
-    /// The operation of that name.
+    /// Parses the name in summaries.
     pub fn parse(name: &str) -> Self {
         match name {
             "append" => Self::Append,
@@ -79,7 +79,7 @@ impl Operation {
         }
     }
 
-    /// Its name in summaries.
+    /// Returns the name in summaries.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Append => "append",
@@ -98,17 +98,18 @@ impl fmt::Display for Operation {
 }
 
 impl Summary {
-    /// A summary without further entries.
+    /// A summary without other entries.
     pub fn new(operation: Operation) -> Self {
         Self { operation, properties: StringMap::new() }
     }
 
-    /// An entry, `operation` included.
+    /// Returns an entry, including `operation`.
     pub fn get(&self, name: &str) -> Option<&str> {
         if name == "operation" { Some(self.operation.as_str()) } else { self.properties.get(name).map(String::as_str) }
     }
 
-    /// Reads a summary; an empty one counts as missing. Some writers omit the operation: `overwrite` promises the least.
+    /// Reads a summary; an empty one counts as missing. Some writers omit the operation: then `overwrite` is assumed,
+    /// since it rules out nothing.
     fn from_json(value: &Json) -> Result<Option<Self>> {
         let mut properties = json::present_strings(value)?;
         if properties.is_empty() {
@@ -144,7 +145,7 @@ const KNOWN: &[&str] = &[
 ];
 
 impl Snapshot {
-    /// Location of the manifest list, unless the manifests stand in the metadata itself.
+    /// Location of the manifest list; `None` if the metadata lists the manifests itself (v1).
     pub fn manifest_list(&self) -> Option<&str> {
         match &self.manifests {
             SnapshotManifests::List(location) => Some(location),
@@ -152,7 +153,7 @@ impl Snapshot {
         }
     }
 
-    /// What was done, if the snapshot says so.
+    /// What the commit did, if the snapshot says so.
     pub fn operation(&self) -> Option<&Operation> {
         self.summary.as_ref().map(|summary| &summary.operation)
     }
@@ -180,7 +181,8 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// Row ids need a manifest list, and both numbers: a first row id without a count is an error, a count alone is not.
+    /// Drops row ids from snapshots without a manifest list, and counts without a first row id. A first row id without
+    /// a count is an error.
     fn drop_stray_row_ids(&mut self) -> Result<()> {
         if self.manifest_list().is_none() {
             (self.first_row_id, self.added_rows, self.key_id) = (None, None, None);
@@ -195,7 +197,7 @@ impl Snapshot {
         }
     }
 
-    /// Writes the JSON form, which is one for all versions.
+    /// Writes the JSON form, which is the same for all versions.
     pub fn to_json(&self) -> Json {
         let mut object = Writer::default();
         object

@@ -16,13 +16,13 @@ pub struct StatisticsFile {
     pub file_size_in_bytes: i64,
     /// Size of its footer.
     pub file_footer_size_in_bytes: i64,
-    /// What the blobs of the file are.
+    /// Descriptions of the blobs in the file.
     pub blob_metadata: Vec<BlobMetadata>,
-    /// Fields of a newer writer, and optional ones that are only carried along (`key-metadata`).
+    /// Fields of a newer writer, and optional ones that are preserved but not used (`key-metadata`).
     pub unknown: Map<String, Json>,
 }
 
-/// What one blob of a statistics file is.
+/// Description of one blob of a statistics file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlobMetadata {
     /// Type of the blob (Puffin, "Blob types").
@@ -31,9 +31,9 @@ pub struct BlobMetadata {
     pub snapshot_id: i64,
     /// Sequence number of that snapshot.
     pub sequence_number: i64,
-    /// Field ids that it was computed over.
+    /// Field ids of the columns that it describes.
     pub fields: Vec<i32>,
-    /// Further properties, such as `ndv`.
+    /// Other properties, such as `ndv`.
     pub properties: StringMap,
 }
 
@@ -46,7 +46,7 @@ pub struct PartitionStatisticsFile {
     pub statistics_path: String,
     /// Size of the file.
     pub file_size_in_bytes: i64,
-    /// Fields of a newer writer, kept as they are.
+    /// Fields of a newer writer, preserved as they are.
     pub unknown: Map<String, Json>,
 }
 

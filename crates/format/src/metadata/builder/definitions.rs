@@ -1,4 +1,4 @@
-//! Schemas, partition specs and sort orders: added once, found again, never under an id that was used before.
+//! Schemas, partition specs and sort orders of a table: equal ones are added once, and no id is ever assigned twice.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ impl MetadataBuilder {
         Ok(())
     }
 
-    /// Whether there is such a spec is seen when all is built, as in the Java library.
+    /// Only `build` checks that the spec exists, as in the Java library.
     pub(super) fn set_default_spec(&mut self, spec_id: i32) -> Result<()> {
         let id = resolve(spec_id, self.last_added_spec, "partition spec")?;
         if id != self.document.default_spec_id {
@@ -126,7 +126,7 @@ impl MetadataBuilder {
     }
 }
 
-/// The id that an update names, which may be "the last added".
+/// Resolves the id of an update: [`LAST_ADDED`] becomes the id of the last added definition.
 fn resolve(id: i32, last_added: Option<i32>, what: &str) -> Result<i32> {
     if id != LAST_ADDED {
         return Ok(id);
@@ -134,7 +134,7 @@ fn resolve(id: i32, last_added: Option<i32>, what: &str) -> Result<i32> {
     last_added.ok_or_else(|| Error::invalid(format!("id -1 means the last added {what}, but none was added")))
 }
 
-/// One more than the highest id, and at least `first`.
+/// Returns the next free id: one more than the highest, and at least `first`.
 fn next_id(first: i32, ids: impl Iterator<Item = i32>) -> Result<i32> {
     let next = |id: i32| id.checked_add(1).ok_or_else(|| Error::invalid("all ids are used up"));
     ids.map(next).try_fold(first, |highest, next| next.map(|next| highest.max(next)))

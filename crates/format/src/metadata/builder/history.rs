@@ -1,4 +1,5 @@
-//! Snapshots, references and the two logs ("Snapshots", "Snapshot References", "Row Lineage").
+//! Changes of snapshots, references, the snapshot log and the metadata log ("Snapshots", "Snapshot References", "Row
+//! Lineage").
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -34,7 +35,8 @@ impl MetadataBuilder {
         Ok(())
     }
 
-    /// A snapshot made from an older state has a number that is already used: its commit must be retried.
+    /// Checks the sequence number: a snapshot based on an older state has a number that is already used, so its commit
+    /// must be retried.
     fn check_sequence_number(&self, snapshot: &Snapshot) -> Result<()> {
         let (number, last) = (snapshot.sequence_number, self.document.last_sequence_number);
         if self.document.format_version == FormatVersion::V1 || number > last || snapshot.parent_snapshot_id.is_none() {
@@ -45,7 +47,7 @@ impl MetadataBuilder {
         )))
     }
 
-    /// The next row id after this snapshot.
+    /// Returns the next row id of the table after this snapshot.
     fn assign_rows(&self, snapshot: &Snapshot) -> Result<i64> {
         let (Some(first), Some(added)) = (snapshot.first_row_id, snapshot.added_rows) else {
             return Err(Error::invalid("format version 3 requires first-row-id and added-rows in a new snapshot"));
@@ -93,7 +95,7 @@ impl MetadataBuilder {
             if !reference.is_branch() {
                 return Err(Error::invalid("main cannot be a tag"));
             }
-            // A new snapshot became current when it was made, an older one becomes current now.
+            // A new snapshot became current when it was created, an older one becomes current now.
             let timestamp_ms = if self.was_added(snapshot_id) { snapshot.timestamp_ms } else { self.now_ms };
             self.document.snapshot_log.push(SnapshotLogEntry { timestamp_ms, snapshot_id });
             self.document.current_snapshot_id = Some(snapshot_id);
@@ -112,7 +114,7 @@ impl MetadataBuilder {
         }
     }
 
-    /// The file of the base enters the metadata log, and the oldest entries leave it.
+    /// Appends the base's metadata file to the metadata log, and drops the oldest entries over the limit.
     pub(super) fn extend_metadata_log(&mut self) -> Result<()> {
         let (Some(base), Some(metadata_file)) = (&self.base, self.previous_file.take()) else { return Ok(()) };
         let longest = properties::METADATA_PREVIOUS_VERSIONS_MAX.read(&self.document.properties)?.max(1);
@@ -123,9 +125,9 @@ impl MetadataBuilder {
         Ok(())
     }
 
-    /// Snapshots of one transaction that were current only in between leave the log. So does all that stands before a
-    /// removed snapshot: with the gap closed, time travel would find the wrong one. Not every writer has a log: if it does not
-    /// end with the current snapshot, that is added.
+    /// Removes snapshots from the snapshot log that only this transaction made current and replaced again. A removed
+    /// snapshot also removes all entries before it, since time travel across the gap would find the wrong snapshot. Not
+    /// every writer keeps a log: if it does not end with the current snapshot, that snapshot is appended.
     pub(super) fn correct_snapshot_log(&mut self) {
         let current = self.document.current_snapshot_id;
         let removed = self.changes.iter().any(|change| matches!(change, MetadataUpdate::RemoveSnapshots { .. }));
@@ -147,14 +149,15 @@ impl MetadataBuilder {
         if let Some(current) =
             current.filter(|current| newest.is_none_or(|last| last.snapshot_id != current.snapshot_id))
         {
-            // Since when it has been current is not known: not before the one that was, and not before it was made.
+            // The log does not say when it became current: not before the previous entry, and not before it was
+            // created.
             let timestamp_ms = newest.map_or(current.timestamp_ms, |last| last.timestamp_ms.max(current.timestamp_ms));
             log.push(SnapshotLogEntry { timestamp_ms, snapshot_id: current.snapshot_id });
         }
         self.document.snapshot_log = log;
     }
 
-    /// Snapshots that these changes added and made current, and then replaced.
+    /// Returns the snapshots that these changes added, made current and replaced again.
     fn passing_snapshots(&self) -> HashSet<i64> {
         let mut added = HashSet::new();
         let mut passing = HashSet::new();

@@ -1,8 +1,8 @@
-//! Changes applied to table metadata, each checked, ids assigned ("Table Metadata", "Commit Conflict Resolution").
+//! Applies updates to table metadata: checks each one and assigns ids ("Table Metadata", "Commit Conflict Resolution").
 //!
-//! The semantics are those of the Java library's `TableMetadata.Builder`. What an update adds and what it refers to are
-//! separate: `add-schema` then `set-current-schema` with [`LAST_ADDED`]. An update that changes nothing is no change, and
-//! metadata without a change is built as it was.
+//! The semantics are those of the Java library's `TableMetadata.Builder`. One update adds a definition and another one
+//! uses it: `add-schema`, then `set-current-schema` with [`LAST_ADDED`]. An update that changes nothing is not recorded
+//! as a change; without changes, `build` returns the base as it was.
 
 mod definitions;
 mod history;
@@ -14,14 +14,14 @@ use super::{Document, FormatVersion, MetadataUpdate, StringMap, TableMetadata};
 use crate::spec::FIRST_PARTITION_FIELD_ID;
 use crate::{Error, Result};
 
-/// Metadata in the making.
+/// Builds table metadata from a base, or from nothing, and a list of updates.
 #[derive(Debug, Clone)]
 pub struct MetadataBuilder {
     base: Option<TableMetadata>,
     document: Document,
-    /// The time of the change, from the caller's clock.
+    /// Time of the change, from the caller's clock.
     now_ms: i64,
-    /// The file that the base was read from: it enters the metadata log.
+    /// Metadata file of the base, for the metadata log.
     previous_file: Option<String>,
     changes: Vec<MetadataUpdate>,
     last_added_schema: Option<i32>,
@@ -30,14 +30,14 @@ pub struct MetadataBuilder {
 }
 
 impl MetadataBuilder {
-    /// Changes an existing table at this time (milliseconds from the epoch), or at that of its last change where a clock
-    /// is behind it: a table's history never goes back.
+    /// Starts a change of an existing table at this time (milliseconds from the epoch). If the clock is behind the
+    /// base's last change, the time of that change is used: timestamps of a table never decrease.
     pub fn from_base(base: &TableMetadata, now_ms: i64) -> Self {
         Self::new(Some(base.clone()), base.document.clone(), now_ms.max(base.document.last_updated_ms))
     }
 
-    /// Makes a new table at this time (milliseconds from the epoch). Its uuid, location, schema, partition spec and sort
-    /// order come from updates; the format version is 2 unless an update before the first schema says another.
+    /// Starts a new table at this time (milliseconds from the epoch). Updates set its uuid, location, schema, partition
+    /// spec and sort order; the format version is 2 unless an update before the first schema sets another.
     pub fn new_table(now_ms: i64) -> Self {
         let document = Document {
             format_version: FormatVersion::V2,
@@ -81,7 +81,7 @@ impl MetadataBuilder {
         }
     }
 
-    /// The format version of a new table, which may also be 1.
+    /// Sets the format version of a new table, which may also be 1; has no effect on an existing table.
     #[must_use]
     pub fn with_format_version(mut self, version: FormatVersion) -> Self {
         if self.base.is_none() {
@@ -90,14 +90,14 @@ impl MetadataBuilder {
         self
     }
 
-    /// The location of the base's metadata file: it enters the metadata log.
+    /// Sets the location of the base's metadata file, which the change appends to the metadata log.
     #[must_use]
     pub fn with_previous_file(mut self, location: impl Into<String>) -> Self {
         self.previous_file = Some(location.into());
         self
     }
 
-    /// Applies updates one after the other.
+    /// Applies updates in order.
     pub fn apply_all(self, updates: impl IntoIterator<Item = MetadataUpdate>) -> Result<Self> {
         updates.into_iter().try_fold(self, Self::apply)
     }
@@ -149,16 +149,16 @@ impl MetadataBuilder {
         Ok(self)
     }
 
-    /// The changes so far, as updates for a catalog.
+    /// Returns the changes so far, as updates for a catalog.
     pub fn changes(&self) -> &[MetadataUpdate] {
         &self.changes
     }
 
-    /// The metadata with all changes; an error if its parts are inconsistent.
+    /// Returns the metadata with all changes; an error if its parts are inconsistent.
     pub fn build(self) -> Result<TableMetadata> {
         match self.base {
             Some(base) if self.changes.is_empty() => Ok(base),
-            // The base was valid: an inconsistency comes from a change, not from a corrupt file.
+            // The base was valid, so an inconsistency comes from a change, not from a corrupt file.
             _ => self.finish()?.check().map_err(|error| match error {
                 Error::Corrupt(fault) => Error::invalid(fault.to_string()),
                 other => other,
@@ -171,7 +171,7 @@ impl MetadataBuilder {
             MetadataUpdate::AddSnapshot { snapshot } => Some(snapshot.timestamp_ms),
             _ => None,
         });
-        // A snapshot may come from a machine whose clock is ahead of this one.
+        // A snapshot may have been created on a machine whose clock is ahead of this one.
         self.document.last_updated_ms = added.fold(self.now_ms, i64::max);
         self.extend_metadata_log()?;
         self.correct_snapshot_log();
@@ -205,7 +205,7 @@ impl MetadataBuilder {
         Ok(())
     }
 
-    /// A new table has the version that its first updates set, which may be below the default.
+    /// Returns true for a new table whose updates set no format version yet; they may set one below the default.
     fn is_unversioned(&self) -> bool {
         let versioned = |change: &MetadataUpdate| matches!(change, MetadataUpdate::UpgradeFormatVersion { .. });
         self.base.is_none() && self.document.schemas.is_empty() && !self.changes.iter().any(versioned)
@@ -245,7 +245,7 @@ impl MetadataBuilder {
     }
 }
 
-/// Removes what matches; whether there was any.
+/// Removes matching items; returns whether there were any.
 fn remove_where<T>(items: &mut Vec<T>, matches: impl Fn(&T) -> bool) -> bool {
     let before = items.len();
     items.retain(|item| !matches(item));

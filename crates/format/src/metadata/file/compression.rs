@@ -1,7 +1,7 @@
-//! Compressed metadata files ("Table Metadata and Snapshots", naming of metadata files): gzip, recognized by its first bytes.
+//! Compresses and decompresses metadata files ("Table Metadata and Snapshots", naming of metadata files).
 //!
-//! File names do not decide: `v1.gz.metadata.json` and the older `v1.metadata.json.gz` are both in use, and stores that
-//! decompress on the way exist.
+//! The first bytes say whether a file is gzip, not its name: both `v1.gz.metadata.json` and the older
+//! `v1.metadata.json.gz` are in use, and some stores decompress files while they serve them.
 
 use std::borrow::Cow;
 use std::io::{Read as _, Write as _};
@@ -15,15 +15,16 @@ use crate::{Error, Limits, Result};
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
-/// The JSON text of a metadata file: decompressed if it is a gzip file, else as it is. What is decompressed is charged to
-/// the budget, and no more than that is decompressed.
+/// Returns the JSON text of a metadata file, and decompresses it if it is gzip. The decompressed size is charged to the
+/// budget, which also limits it.
 pub fn decompress<'a>(file: &'a [u8], limits: &Limits, budget: &mut Budget) -> Result<Cow<'a, [u8]>> {
     let limit = limits.metadata_json_bytes;
     if !file.starts_with(GZIP_MAGIC) {
         return if file.len() > limit { Err(too_long(limit)) } else { Ok(Cow::Borrowed(file)) };
     }
     let mut text = Vec::new();
-    // One byte more than allowed distinguishes "too long" from "exactly as long"; the vector grows with what is decoded.
+    // One byte over the limit distinguishes "too long" from "exactly as long"; the vector grows only as bytes are
+    // decoded.
     let most = limit.min(budget.growing());
     let bounded = u64::try_from(most).map_or(u64::MAX, |most| most.saturating_add(1));
     let read = MultiGzDecoder::new(file).take(bounded).read_to_end(&mut text);
@@ -35,7 +36,7 @@ pub fn decompress<'a>(file: &'a [u8], limits: &Limits, budget: &mut Budget) -> R
     Ok(Cow::Owned(text))
 }
 
-/// The bytes of a metadata file that holds this text.
+/// Returns the bytes of a metadata file with this text.
 pub fn compress(text: &str, codec: MetadataCodec) -> Result<Vec<u8>> {
     match codec {
         MetadataCodec::None => Ok(text.as_bytes().to_vec()),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::metadata::properties::METADATA_COMPRESSION;
 use crate::{Error, Result};
 
-/// How a metadata file is compressed (`write.metadata.compression-codec`).
+/// Compression of a metadata file (`write.metadata.compression-codec`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MetadataCodec {
     /// Plain JSON.
@@ -17,7 +17,7 @@ pub enum MetadataCodec {
 }
 
 impl MetadataCodec {
-    /// The part of the name before `.metadata.json` that names the codec.
+    /// The part of the file name before `.metadata.json` that names the codec.
     fn extension(self) -> &'static str {
         match self {
             Self::None => "",
@@ -25,7 +25,8 @@ impl MetadataCodec {
         }
     }
 
-    /// The codec that a file name says; the bytes decide ([`super::compression::decompress`]).
+    /// The codec that a file name implies. Reading ignores it and looks at the bytes
+    /// ([`super::compression::decompress`]).
     pub fn from_file_name(location: &str) -> Option<Self> {
         let name = base_name(location);
         if name.ends_with(".gz.metadata.json") || name.ends_with(".metadata.json.gz") {
@@ -56,17 +57,17 @@ impl fmt::Display for MetadataCodec {
     }
 }
 
-/// Name of a metadata file of a catalog table: `00003-UUID.metadata.json`. The uuid is a fresh one for each attempt.
+/// Returns the file name for a table in a catalog: `00003-UUID.metadata.json`. Each commit attempt uses a new uuid.
 pub fn metadata_file_name(version: u64, uuid: &str, codec: MetadataCodec) -> String {
     format!("{version:05}-{uuid}{}.metadata.json", codec.extension())
 }
 
-/// Name of a metadata file of a table that lives in its folder only: `v3.metadata.json`.
+/// Returns the file name for a table without a catalog, in a Hadoop-style folder: `v3.metadata.json`.
 pub fn hadoop_metadata_file_name(version: u64, codec: MetadataCodec) -> String {
     format!("v{version}{}.metadata.json", codec.extension())
 }
 
-/// The version in the name of a metadata file, of either form, compressed or not; none if the name has none.
+/// Returns the version in the name of a metadata file, of either form, compressed or not; `None` if there is none.
 pub fn metadata_file_version(location: &str) -> Option<u64> {
     let name = base_name(location);
     let stem = name.strip_suffix(".metadata.json").or_else(|| name.strip_suffix(".metadata.json.gz"))?;

@@ -1,4 +1,4 @@
-//! Metadata files: how they are read, validated, written, compressed and named.
+//! Metadata files: reading, validation, writing, compression and names.
 
 pub(super) mod compression;
 pub(super) mod file_name;

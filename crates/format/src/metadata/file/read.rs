@@ -1,7 +1,7 @@
-//! Reading table metadata, in the forms of all versions and of old writers.
+//! Reads table metadata of all versions, including what older writers left out.
 //!
-//! Many writers make every member of their structures a member of the document: one that is optional may be null, which is
-//! the same as missing.
+//! Many writers write every member of their structures, so an optional field may be null, which means the same as
+//! missing.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::spec::{FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder, UNSORTED_O
 use crate::types::Schema;
 use crate::{Error, Limits, Result};
 
-/// All fields of all versions: others come from a newer writer.
+/// Fields of all versions; any other field comes from a newer writer.
 const KNOWN: &[&str] = &[
     "format-version",
     "table-uuid",
@@ -47,7 +47,7 @@ const KNOWN: &[&str] = &[
 ];
 
 impl TableMetadata {
-    /// Reads a metadata file: JSON, gzipped or not.
+    /// Reads a metadata file: JSON, compressed or not.
     pub fn from_json(file: &[u8], limits: &Limits) -> Result<Self> {
         let mut budget = limits.budget(file.len());
         let text = crate::metadata::decompress(file, limits, &mut budget)?;
@@ -60,14 +60,14 @@ impl TableMetadata {
         read.map_err(|error| reader.missing_fields(writer.as_deref()).unwrap_or(error))
     }
 
-    /// Reads metadata that is part of another document, as in the answers of a REST catalog.
+    /// Reads metadata inside another document, such as a response of a REST catalog.
     pub fn from_json_value(value: &Json, limits: &Limits) -> Result<Self> {
         DocumentReader::new(value, limits)?.read(None)?.check()
     }
 }
 
-/// The lists that make a document long: every schema there ever was, every snapshot. Read while the text is parsed, so
-/// that a document of many megabytes never stands in memory as a tree.
+/// The lists that make a document long: all schemas, all snapshots. They are read while the text is parsed, so that a
+/// document of many megabytes is never in memory as a tree.
 struct LongLists<'a> {
     limits: &'a Limits,
     current: Option<LongList>,
@@ -99,7 +99,7 @@ impl<'a> LongLists<'a> {
 }
 
 impl LongLists<'_> {
-    /// Who wrote the newest snapshot, where its summary says so.
+    /// Returns who wrote the newest snapshot, if its summary says so.
     fn writer(&self) -> Option<String> {
         let summary = self.snapshots.as_ref().ok()?.last()?.summary.as_ref()?;
         let engine = summary.properties.get("engine-name")?;
@@ -146,7 +146,7 @@ impl ListSink for LongLists<'_> {
     }
 }
 
-/// Adds an element, unless one before was wrong: the first error stays.
+/// Appends an element; after the first error the list keeps that error.
 fn push<T>(list: &mut Result<Vec<T>>, name: &str, read: impl FnOnce() -> Result<T>) {
     if let Ok(items) = list {
         match read() {
@@ -169,7 +169,8 @@ impl<'a> DocumentReader<'a> {
         Ok(Self { object, version, limits })
     }
 
-    /// An error if the document lacks fields that the version requires; it names all of them.
+    /// Returns an error that names all fields that the version requires and the document lacks; `None` if there are
+    /// none.
     fn missing_fields(&self, writer: Option<&str>) -> Option<Error> {
         let always = ["location", "last-updated-ms", "last-column-id"].as_slice();
         let lists = [
@@ -200,7 +201,7 @@ impl<'a> DocumentReader<'a> {
         Some(Error::corrupt(json::step(missing.first()?), message))
     }
 
-    /// Reads the document; `lists` are there if they have been taken out of it.
+    /// Reads the document; `lists` holds the lists that were already read from it while parsing.
     fn read(&self, lists: Option<LongLists<'_>>) -> Result<Document> {
         let object = self.object;
         let (schemas, snapshots, snapshot_log, metadata_log) = match lists {
@@ -213,7 +214,7 @@ impl<'a> DocumentReader<'a> {
         let (partition_specs, default_spec_id) = self.partition_specs()?;
         let last_partition_id = self.last_partition_id(&partition_specs)?;
         let (sort_orders, default_sort_order_id) = self.sort_orders()?;
-        // v1 and v2 write -1 for no snapshot.
+        // v1 and v2 write -1 for "no snapshot".
         let current_snapshot_id = object.nullable("current-snapshot-id", json::long)?.filter(|id| *id != -1);
         let refs = self.refs(current_snapshot_id)?;
         Ok(Document {
@@ -244,7 +245,7 @@ impl<'a> DocumentReader<'a> {
         })
     }
 
-    /// A number that a version introduced; before that version it is 0, whatever the document says.
+    /// Reads a number that `version` introduced; in documents of earlier versions it is 0, whatever they contain.
     fn since(&self, version: FormatVersion, name: &str) -> Result<i64> {
         if self.version < version { Ok(0) } else { self.object.field(name, json::long) }
     }
@@ -253,7 +254,7 @@ impl<'a> DocumentReader<'a> {
         Ok(self.object.nullable(name, |value| json::list(value, read))?.unwrap_or_default())
     }
 
-    /// Whether a list is there; only v1 has older fields to fall back on.
+    /// Whether a list is present. Only v1 has older fields that replace a missing one.
     fn has(&self, name: &str) -> Result<bool> {
         match (self.object.get(name), self.version) {
             (Some(_), _) => Ok(true),
@@ -262,7 +263,8 @@ impl<'a> DocumentReader<'a> {
         }
     }
 
-    /// A list that may have been read already: then its member is an empty array, or no array at all.
+    /// Reads a list, unless it was already read while parsing: then its member is an empty array, or not an array at
+    /// all.
     fn long_list<T>(
         &self,
         name: &str,
@@ -317,14 +319,15 @@ impl<'a> DocumentReader<'a> {
         Ok((vec![Arc::new(SortOrder::unsorted())], UNSORTED_ORDER_ID))
     }
 
-    /// Writers before branches and tags left `refs` out: then there is `main`, if there is a snapshot.
+    /// Reads the references. Writers from before branches and tags left out `refs`: then `main` is the current
+    /// snapshot, if any.
     fn refs(&self, current_snapshot_id: Option<i64>) -> Result<IndexMap<String, SnapshotRef>> {
         let main = || current_snapshot_id.map(|id| (MAIN_BRANCH.to_owned(), SnapshotRef::branch(id)));
         let refs = self.object.nullable("refs", |value| json::map(value, SnapshotRef::from_json))?;
         Ok(refs.unwrap_or_else(|| main().into_iter().collect()))
     }
 
-    /// A log. Anything but an array counts as an empty log, as in the Java library: the logs are history, not state.
+    /// Reads a log. Anything but an array counts as an empty log, as in the Java library: logs are history, not state.
     fn log<T>(&self, name: &str, taken: Option<Result<Vec<T>>>, read: impl Fn(&Json) -> Result<T>) -> Result<Vec<T>> {
         match self.object.member(name) {
             Some(Json::Array(_)) => self.long_list(name, taken, read),

@@ -1,4 +1,4 @@
-//! Invariants of table metadata of any origin.
+//! Checks the invariants of table metadata, whether it comes from a file or from a change.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -11,11 +11,11 @@ use crate::spec::{PartitionSpec, SortOrder, SpecUse};
 use crate::types::Schema;
 use crate::{Error, Result};
 
-/// Clocks of different machines may differ by this much before an order of times counts as wrong.
+/// Tolerated disagreement between the clocks of machines; a log whose times go back further is invalid.
 const CLOCK_SKEW_MS: i64 = 60_000;
 
 impl Document {
-    /// The metadata of this document, if all its parts fit together.
+    /// Checks that all parts of the document fit together, and returns it as metadata.
     pub(in crate::metadata) fn check(mut self) -> Result<TableMetadata> {
         self.location = strip_trailing_slash(&self.location)?.to_owned();
         self.check_versioned_fields()?;
@@ -42,7 +42,8 @@ impl Document {
         }
     }
 
-    /// Numbers that only grow, from 0. The next change would continue from a wrong one, and what it wrote would be lost.
+    /// Checks numbers that only grow, from 0. A later change would continue from a wrong one, and its data would be
+    /// lost.
     fn check_numbers(&self) -> Result<()> {
         let numbers = [
             ("last-sequence-number", self.last_sequence_number),
@@ -62,11 +63,11 @@ impl Document {
         Ok(())
     }
 
-    /// Ids of columns, of partition fields and of rows are never used twice. Writers have named a last one that is less than
-    /// one that is there: the next one follows the highest.
+    /// Raises the last assigned ids to the highest ids in use. Ids of columns, partition fields and rows must never be
+    /// assigned twice, but some writers wrote a last id below one in use.
     fn go_on_from_the_highest(&mut self) {
         let columns = self.schemas.iter().map(|schema| schema.highest_field_id());
-        // A number below zero is refused.
+        // Leave negative numbers, which are refused.
         if self.last_column_id >= 0 {
             self.last_column_id = columns.fold(self.last_column_id, i32::max);
         }
@@ -88,7 +89,8 @@ impl Document {
         current.cloned().ok_or_else(|| missing("/current-schema-id", "schema", self.current_schema_id))
     }
 
-    /// The Java library loads a table whose default spec or order is not there, and fails on null when it uses it.
+    /// Checks that default spec and order exist. The Java library loads a table without them and fails with a null
+    /// pointer when it uses them.
     fn check_specs(&self, schema: &Schema) -> Result<Arc<PartitionSpec>> {
         unique("/partition-specs", "spec-id", self.partition_specs.iter().map(|spec| spec.spec_id))?;
         for (index, spec) in self.partition_specs.iter().enumerate() {
@@ -160,7 +162,7 @@ fn missing(place: impl Into<String>, what: &str, id: impl Display) -> Error {
     Error::corrupt(place, format!("there is no {what} with id {id}"))
 }
 
-/// A location without slashes at its end. `scheme://` alone keeps its own.
+/// Removes slashes at the end of a location, except those of a bare `scheme://`.
 pub(super) fn strip_trailing_slash(location: &str) -> Result<&str> {
     let mut stripped = location;
     while !stripped.ends_with("://") {
@@ -191,7 +193,7 @@ where
     }
 }
 
-/// Times of a log go up, and end before the last update, but for the skew of clocks.
+/// Checks that the times of a log ascend and end before the last update, within the tolerated clock skew.
 fn ascending(log: &str, times: &[i64], last_updated_ms: i64) -> Result<()> {
     let back = |earlier: i64, later: i64| later.saturating_sub(earlier) < -CLOCK_SKEW_MS;
     for (index, pair) in times.windows(2).enumerate() {
@@ -261,7 +263,8 @@ mod tests {
             let mut document = document();
             *document.pointer_mut(place).unwrap() = value.clone();
             let error = read(&document).unwrap_err().to_string();
-            // A last sequence number that is too small is reported for the snapshot that exceeds it, if not before.
+            // A last sequence number that is too small is reported for the first snapshot that exceeds it, unless an
+            // earlier check fails.
             assert!(error.contains(place), "{place} {value}: {error}");
         }
     }

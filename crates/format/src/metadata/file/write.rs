@@ -1,4 +1,4 @@
-//! Writing table metadata: exactly what its version requires, and what older readers of v1 expect beside it.
+//! Writes table metadata: the fields of its version, and for v1 those that older readers expect.
 
 use serde_json::Value as Json;
 
@@ -6,12 +6,12 @@ use crate::json::{Writer, write_strings};
 use crate::metadata::{Document, FormatVersion, TableMetadata};
 
 impl TableMetadata {
-    /// The JSON text.
+    /// Returns the JSON text.
     pub fn to_json(&self) -> String {
         self.to_json_value().to_string()
     }
 
-    /// The JSON form.
+    /// Returns the JSON form.
     pub fn to_json_value(&self) -> Json {
         let document = &self.document;
         let mut object = Writer::default();
@@ -52,7 +52,7 @@ impl TableMetadata {
 
 impl Document {
     fn put_snapshots(&self, object: &mut Writer) {
-        // Readers of v1 and v2 know -1 for "none", later ones null.
+        // Readers of v1 and v2 expect -1 for "none", later ones null.
         let none = (self.format_version < FormatVersion::V3).then_some(-1);
         object.put("current-snapshot-id", self.current_snapshot_id.or(none));
         if self.format_version >= FormatVersion::V3 {

@@ -1,5 +1,6 @@
-//! Properties are checked when they are set: each takes effect or is refused. Unknown names are the user's own
-//! and pass, unless they are close to a known one. Existing properties of a table are not checked: others may have set them.
+//! Checks properties when they are set: each takes effect or is refused. Unknown names are allowed as the user's own,
+//! unless they are close to a known one. Existing properties of a table are not checked, since other tools may have set
+//! them.
 
 use super::property::unexpected;
 use super::{AllowedValues, Effect, KNOWN, KnownProperty, MetricsMode};
@@ -7,10 +8,10 @@ use crate::metadata::StringMap;
 use crate::types::NameMapping;
 use crate::{Error, Result};
 
-/// Checks properties that are to be set.
+/// Checks properties before they are set.
 ///
 /// # Errors
-/// A value that the property does not allow, a property that is refused, and a name that is close to a known one.
+/// A value that the property does not allow, a property that is refused, or a name that is close to a known one.
 pub fn check_set(properties: &StringMap) -> Result<()> {
     properties.iter().try_for_each(|(name, value)| match known(name) {
         Some(property) => property.check(name, value),
@@ -40,7 +41,7 @@ impl KnownProperty {
 }
 
 impl AllowedValues {
-    /// Whether a text is one of these values.
+    /// Whether a property may have this value.
     pub(super) fn allow(&self, text: &str) -> bool {
         let text = text.trim();
         match self {
@@ -76,8 +77,9 @@ impl std::fmt::Display for AllowedValues {
     }
 }
 
-/// The known name that another was probably meant to be: the same letters with other separators or in another case, or
-/// two letters away in a long name that begins alike. Of a known name that ends with a dot, its part before the column is compared.
+/// Returns the known name that was probably meant: the same letters in another case or with other separators, or up to
+/// two edits away in a long name with the same first letter. A known name that ends with a dot is compared with the
+/// part before the column.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const EDITS: usize = 2;
     const LONG: usize = 10;
@@ -101,7 +103,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     candidates.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
-/// Letters to insert, delete or replace.
+/// Edit distance: letters to insert, delete or replace.
 fn edits(one: &[char], other: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (at, letter) in one.iter().enumerate() {

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// What is kept of a column.
+/// Which metrics of a column are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricsMode {
-    /// Nothing.
+    /// No metrics.
     None,
     /// Counts of values, nulls and NaNs.
     Counts,
@@ -16,7 +16,7 @@ pub enum MetricsMode {
 }
 
 impl MetricsMode {
-    /// Reads `none`, `counts`, `truncate(16)` or `full`, in any case.
+    /// Parses `none`, `counts`, `truncate(16)` or `full`, in any case.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_ascii_lowercase();
         match text.as_str() {
@@ -30,7 +30,7 @@ impl MetricsMode {
         }
     }
 
-    /// Length to which bounds are truncated; `None` where there are no bounds.
+    /// Maximum length of bounds; `None` if the mode has no bounds.
     pub fn bound_length(self) -> Option<usize> {
         match self {
             Self::None | Self::Counts => None,

@@ -1,8 +1,8 @@
-//! Table properties ("Table Metadata", `properties`): names, types and defaults, and how their values are read.
+//! Table properties ("Table Metadata", `properties`): names, types, defaults, and how values are parsed.
 //!
-//! All of them are declared here. Names and defaults are those of the Java library. Unknown properties are never
-//! an error; a known one whose value cannot be read is, where it is used, always as "table property 'x': expected …, got
-//! 'y'".
+//! All properties are declared here, with the names and defaults of the Java library. Unknown properties are never an
+//! error. A known property with an unreadable value is an error when it is used, always of the form "table property
+//! 'x': expected …, got 'y'".
 
 mod check;
 mod list;
@@ -97,7 +97,7 @@ mod tests {
         ] {
             assert_eq!(error, format!("table property '{name}': expected {expected}, got '{got}'"));
         }
-        // Java reads any integer; what uses it sees what it can be.
+        // Java accepts any integer; the code that uses the value checks it.
         assert_eq!(ORC_STRIPE_SIZE_BYTES.read(&wrong), Ok(0));
     }
 

@@ -1,32 +1,32 @@
-//! What a property is, and how the text of each kind of value is read.
+//! Property declarations, and how each kind of value is parsed.
 
 use super::MetricsMode;
 use crate::metadata::StringMap;
 use crate::{Error, Result};
 
-/// A known property and how it is treated.
+/// A known property, for checks and documentation.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownProperty {
-    /// Its name; one that ends with a dot is followed by that of a column.
+    /// Name; if it ends with a dot, a column name follows.
     pub name: &'static str,
-    /// The default as text, if there is one.
+    /// Default as text, if any.
     pub default: Option<fn() -> String>,
-    /// What it may be set to.
+    /// Allowed values.
     pub values: AllowedValues,
-    /// What is done about it.
+    /// How icefield treats it.
     pub effect: Effect,
-    /// What it is.
+    /// Description for the documentation.
     pub about: &'static str,
 }
 
-/// How a property is treated.
+/// How icefield treats a property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// It does what its name says.
     Honoured,
-    /// It has no effect in icefield and does no harm: the reason.
+    /// It has no effect in icefield, which does no harm, for this reason.
     Harmless(&'static str),
-    /// It cannot be set, since it would have no effect: the reason.
+    /// Setting it is refused because it would have no effect, for this reason.
     Refused(&'static str),
 }
 
@@ -35,15 +35,15 @@ pub enum Effect {
 pub enum AllowedValues {
     /// Any text.
     Text,
-    /// A text that is not empty.
+    /// Any text but the empty one.
     Filled,
     /// `true` or `false`.
     Flag,
-    /// A whole number from this on.
+    /// An integer, at least this.
     AtLeast(i64),
-    /// A whole number, or nothing: the codec's own.
+    /// An integer, or empty for the codec's default.
     Level,
-    /// A number between zero and one.
+    /// A number between 0 and 1.
     Fraction,
     /// A name mapping as JSON.
     NameMapping,
@@ -53,41 +53,41 @@ pub enum AllowedValues {
     OneOf(&'static [&'static str]),
 }
 
-/// A property: its name, its allowed values and its default. `T` is the type that it is read as, `Option` of
-/// a type where it has no default.
+/// A property with its allowed values and default. `T` is the type of the parsed value, an `Option` if there is no
+/// default.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Property<T> {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// What holds without it.
+    /// Value if the property is not set.
     pub default: T,
-    /// What it may be set to.
+    /// Allowed values.
     pub values: AllowedValues,
 }
 
-/// A property of a column: `prefix` is followed by the column's name.
+/// A property for each column: `prefix` is followed by the column's name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ColumnProperty<T> {
-    /// The beginning of the name; it ends with a dot.
+    /// Start of the name; it ends with a dot.
     pub prefix: &'static str,
-    /// What holds without it.
+    /// Value if the property is not set.
     pub default: T,
-    /// What it may be set to.
+    /// Allowed values.
     pub values: AllowedValues,
 }
 
 impl Property<i64> {
-    /// The number, as Java reads it: any integer.
+    /// Reads the number as Java does: any integer is accepted.
     pub fn read(&self, properties: &StringMap) -> Result<i64> {
         properties.get(self.name).map_or(Ok(self.default), |text| integer(self.name, self.values, text))
     }
 
-    /// The number, which must be one that the property may be set to.
+    /// Reads the number; an error if the property does not allow it.
     pub fn read_valid(&self, properties: &StringMap) -> Result<i64> {
         properties.get(self.name).map_or(Ok(self.default), |text| valid(self.name, self.values, text, integer))
     }
 
-    /// As [`Property::read_valid`], for sizes and counts.
+    /// Like [`Property::read_valid`], for sizes and counts.
     pub fn read_size(&self, properties: &StringMap) -> Result<usize> {
         let number = self.read_valid(properties)?;
         usize::try_from(number).map_err(|_| unexpected(self.name, self.values, &number.to_string()))
@@ -95,7 +95,7 @@ impl Property<i64> {
 }
 
 impl Property<Option<i64>> {
-    /// The number, if there is one; an empty string and `null` count as unset.
+    /// Reads the number, if it is set; an empty string and `null` count as unset.
     pub fn read(&self, properties: &StringMap) -> Result<Option<i64>> {
         let text = properties.get(self.name).filter(|text| !matches!(text.trim(), "" | "null"));
         text.map(|text| integer(self.name, self.values, text)).transpose()
@@ -103,31 +103,31 @@ impl Property<Option<i64>> {
 }
 
 impl Property<f64> {
-    /// The number, which must be one that the property may be set to.
+    /// Reads the number; an error if the property does not allow it.
     pub fn read(&self, properties: &StringMap) -> Result<f64> {
         properties.get(self.name).map_or(Ok(self.default), |text| valid(self.name, self.values, text, number))
     }
 }
 
 impl Property<bool> {
-    /// Whether it is `true`, in any case; every other text is false, as in Java.
+    /// Reads the flag: `true` in any case; every other text is false, as in Java.
     pub fn read(&self, properties: &StringMap) -> bool {
         properties.get(self.name).map_or(self.default, |text| is_true(text))
     }
 }
 
 impl Property<&'static str> {
-    /// The text, whatever it is.
+    /// Reads the text, without a check.
     pub fn read<'a>(&self, properties: &'a StringMap) -> &'a str {
         properties.get(self.name).map_or(self.default, String::as_str)
     }
 
-    /// The choice, spelled as in the list of allowed values.
+    /// Reads the choice, spelled as in the list of allowed values.
     pub fn read_choice(&self, properties: &StringMap) -> Result<&'static str> {
         properties.get(self.name).map_or(Ok(self.default), |text| self.choose(text))
     }
 
-    /// As [`Property::read_choice`], of a text.
+    /// Like [`Property::read_choice`], for a text that is already at hand.
     pub fn choose(&self, text: &str) -> Result<&'static str> {
         let AllowedValues::OneOf(allowed) = self.values else { return Err(self.unexpected(text)) };
         let chosen = allowed.iter().find(|one| one.eq_ignore_ascii_case(text.trim()));
@@ -136,12 +136,12 @@ impl Property<&'static str> {
 }
 
 impl Property<Option<&'static str>> {
-    /// The text, if there is one.
+    /// Reads the text, if it is set.
     pub fn read<'a>(&self, properties: &'a StringMap) -> Option<&'a str> {
         properties.get(self.name).map(String::as_str)
     }
 
-    /// The string, if it is set; an error if the property does not allow it.
+    /// Reads the text, if it is set; an error if the property does not allow it.
     pub fn read_valid<'a>(&self, properties: &'a StringMap) -> Result<Option<&'a str>> {
         match self.read(properties) {
             Some(text) if !self.values.allow(text) => Err(self.unexpected(text)),
@@ -151,21 +151,21 @@ impl Property<Option<&'static str>> {
 }
 
 impl Property<MetricsMode> {
-    /// The mode, if the property is set. One that cannot be read is the default, as in Java: metrics never stop a write.
+    /// Reads the mode, if it is set. An invalid one counts as the default, as in Java: metrics never stop a write.
     pub fn read(&self, properties: &StringMap) -> Option<MetricsMode> {
         properties.get(self.name).map(|text| MetricsMode::parse(text).unwrap_or(self.default))
     }
 }
 
 impl<T> Property<T> {
-    /// The error of a value that cannot be used.
+    /// Creates the error for a value that the property does not allow.
     pub fn unexpected(&self, text: &str) -> Error {
         unexpected(self.name, self.values, text)
     }
 }
 
 impl<T> ColumnProperty<T> {
-    /// The columns for which it is set: their names and the value.
+    /// Returns the columns for which the property is set, with the values.
     pub fn columns<'a>(&self, properties: &'a StringMap) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a, T> {
         let prefix = self.prefix;
         properties.iter().filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())))
@@ -178,27 +178,27 @@ impl<T> ColumnProperty<T> {
 }
 
 impl ColumnProperty<bool> {
-    /// The columns for which it is set, and whether it is `true` for them.
+    /// Returns the columns for which the flag is set, with its values.
     pub fn flags<'a>(&self, properties: &'a StringMap) -> impl Iterator<Item = (&'a str, bool)> + use<'a> {
         self.columns(properties).map(|(column, text)| (column, is_true(text)))
     }
 }
 
 impl ColumnProperty<f64> {
-    /// The number of a column.
+    /// Reads the number for a column.
     pub fn of(&self, column: &str, properties: &StringMap) -> Result<f64> {
         Ok(self.valid(column, properties, number)?.unwrap_or(self.default))
     }
 }
 
 impl ColumnProperty<Option<i64>> {
-    /// The number of a column, if there is one.
+    /// Reads the number for a column, if there is one.
     pub fn of(&self, column: &str, properties: &StringMap) -> Result<Option<i64>> {
         Ok(self.valid(column, properties, integer)?.or(self.default))
     }
 }
 
-/// Reads a text: the property's name, what it may be set to, and the text.
+/// Parses a text; the arguments are the property's name, its allowed values, and the text.
 type Read<V> = fn(&str, AllowedValues, &str) -> Result<V>;
 
 fn valid<V>(name: &str, values: AllowedValues, text: &str, read: Read<V>) -> Result<V> {

@@ -1,4 +1,4 @@
-//! Changes of the schema in the terms of a user, as updates ("Schema Evolution").
+//! Schema changes as a user states them, converted to updates ("Schema Evolution").
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::types::Schema;
 use crate::{Error, Result};
 
 impl TableMetadata {
-    /// The table as far as it says how rows are read and written, with these properties: without snapshots, references,
-    /// statistics and logs, and with no older schemas than partition specs need.
+    /// Returns what is needed to read and write rows, with these properties: no snapshots, references, statistics or
+    /// logs, and only the older schemas that partition specs need.
     #[must_use]
     pub fn without_history(&self, properties: StringMap) -> Self {
         let document = &self.document;
@@ -64,7 +64,7 @@ impl TableMetadata {
         change
     }
 
-    /// The updates that make the result of a change the current schema, with those of the properties that name columns.
+    /// Returns the updates that make the changed schema current and adjust properties that name columns.
     pub fn schema_updates(&self, change: &UpdateSchema) -> Result<Vec<MetadataUpdate>> {
         let schema = change.apply()?;
         if schema.same_schema(self.current_schema()) {
@@ -83,7 +83,7 @@ impl TableMetadata {
         Ok(updates)
     }
 
-    /// A column stays while new files are partitioned or sorted by it.
+    /// Checks that no column is removed while the default spec or sort order uses it.
     fn check_sources(&self, schema: &Schema) -> Result<()> {
         let check = |source_ids: &[i32], user: &dyn Fn() -> String| match source_ids
             .iter()
@@ -109,8 +109,8 @@ impl TableMetadata {
         Ok(())
     }
 
-    /// The updates after which columns of `other`, the schema of rows to be written, have their place in the table.
-    /// Required columns stay required: the writer checks whether rows fit.
+    /// Returns the updates that add the columns of `other`, the schema of rows to be written, to the table. Required
+    /// columns stay required: the writer checks whether the rows fit.
     pub fn widened_by(&self, other: &Schema) -> Result<Vec<MetadataUpdate>> {
         let mut change = self.update_schema();
         change.union_by_name(other)?.allow_incompatible();

@@ -6,7 +6,8 @@ use crate::spec::{FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec, SortF
 use crate::types::Schema;
 use crate::{Error, Result};
 
-/// A table to be created. The ids of columns and partition fields only connect the parts: the table assigns its own.
+/// Definition of a table to be created. Ids of columns and partition fields only connect the parts of the definition:
+/// the table assigns its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableDefinition {
     /// The columns.
@@ -15,14 +16,14 @@ pub struct TableDefinition {
     pub partition_spec: PartitionSpec,
     /// How files are sorted, by columns of `schema`.
     pub sort_order: SortOrder,
-    /// Base location.
+    /// Base location of the table.
     pub location: String,
-    /// Properties; `format-version` among them sets the version, other reserved names are left out.
+    /// Properties; `format-version` sets the version, other reserved names are dropped.
     pub properties: StringMap,
 }
 
 impl TableDefinition {
-    /// The updates that make a new table with this uuid, in the order that REST catalogs expect.
+    /// Returns the updates that create a table with this uuid, in the order that REST catalogs expect.
     pub fn create_updates(&self, uuid: impl Into<String>) -> Result<Vec<MetadataUpdate>> {
         let version = FormatVersion::of_new_table(&self.properties)?;
         self.schema.check_named()?;
@@ -47,8 +48,8 @@ impl TableDefinition {
         ])
     }
 
-    /// The updates that replace an existing table with this one: its history stays, `main` is empty, and columns and partition
-    /// fields that were there before keep their ids.
+    /// Returns the updates that replace an existing table with this one: its history stays, `main` is removed, and
+    /// existing columns and partition fields keep their ids.
     pub fn replace_updates(&self, table: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
         let version = asked_version(&self.properties)?.unwrap_or(table.format_version());
         let mut last_column_id = table.last_column_id();
@@ -75,7 +76,7 @@ impl TableDefinition {
         std::iter::once(codec).chain(given.map(|(name, value)| (name.clone(), value.clone()))).collect()
     }
 
-    /// The same spec over another schema, with columns matched by name.
+    /// Returns the same spec for another schema, with columns matched by name.
     fn spec_over(&self, schema: &Schema) -> Result<PartitionSpec> {
         let field = |field: &PartitionField| {
             field.check_new(&self.schema)?;
@@ -103,7 +104,7 @@ impl TableDefinition {
 }
 
 impl FormatVersion {
-    /// The version of a new table with these properties: what `format-version` says, else 2.
+    /// The format version of a new table with these properties: `format-version`, or 2.
     pub fn of_new_table(properties: &StringMap) -> Result<Self> {
         Ok(asked_version(properties)?.unwrap_or(Self::V2))
     }
@@ -116,7 +117,7 @@ fn asked_version(properties: &StringMap) -> Result<Option<FormatVersion>> {
 }
 
 impl TableMetadata {
-    /// The updates that make a new table like this one, which has no snapshots yet: of its current schema, spec and order.
+    /// Returns the updates that create a table without snapshots like this one: its current schema, spec and order.
     pub fn creation_updates(&self) -> Vec<MetadataUpdate> {
         let uuid = self.table_uuid().map(|uuid| MetadataUpdate::AssignUuid { uuid: uuid.to_owned() });
         let version = self.format_version().number().into();
@@ -134,7 +135,7 @@ impl TableMetadata {
         uuid.into_iter().chain(parts).collect()
     }
 
-    /// The updates that make this the current schema. Its ids must be those of the table, new ones above
+    /// Returns the updates that make this the current schema. Its ids must be those of the table, new ones above
     /// [`Self::last_column_id`].
     pub fn current_schema_updates(&self, schema: &Schema) -> Vec<MetadataUpdate> {
         match self.schemas().iter().find(|known| known.same_schema(schema)) {
@@ -146,7 +147,7 @@ impl TableMetadata {
         }
     }
 
-    /// The updates that make this the default partition spec.
+    /// Returns the updates that make this the default partition spec.
     pub fn default_spec_updates(&self, spec: &PartitionSpec) -> Vec<MetadataUpdate> {
         match self.partition_specs().iter().find(|known| known.compatible_with(spec)) {
             Some(known) => vec![MetadataUpdate::SetDefaultSpec { spec_id: known.spec_id }],
@@ -157,7 +158,7 @@ impl TableMetadata {
         }
     }
 
-    /// The updates that make this the default sort order.
+    /// Returns the updates that make this the default sort order.
     pub fn default_sort_order_updates(&self, order: &SortOrder) -> Vec<MetadataUpdate> {
         match self.sort_orders().iter().find(|known| known.same_order(order)) {
             Some(known) => vec![MetadataUpdate::SetDefaultSortOrder { sort_order_id: known.order_id }],
@@ -168,8 +169,8 @@ impl TableMetadata {
         }
     }
 
-    /// The spec with the field ids that this table has for the same values. In v1, whose fields keep their places, the
-    /// fields of the default spec come first, those that are gone as `void`.
+    /// Returns the spec with the field ids that the table already uses for the same values. In v1 fields must keep
+    /// their positions, so the fields of the default spec come first, removed ones as `void`.
     fn reassign_field_ids(&self, spec: PartitionSpec) -> Result<PartitionSpec> {
         let mut last_id = self.last_partition_id();
         let mut next_id = || {

@@ -1,5 +1,5 @@
-//! Changes of table metadata, as the REST protocol names them (REST catalog, `TableUpdate`). The files of this folder make
-//! updates from a table definition or from a change in the terms of a user, and the requirements of a commit.
+//! Updates of table metadata, named as in the REST protocol (REST catalog, `TableUpdate`). The modules convert table
+//! definitions and a user's changes to updates, and updates to the requirements of a commit.
 
 mod change;
 pub(super) mod definition;
@@ -16,10 +16,10 @@ use crate::spec::{PartitionSpec, SortOrder};
 use crate::types::Schema;
 use crate::{Error, Result};
 
-/// Instead of an id: the schema, spec or order that the last update added.
+/// In place of an id: the schema, spec or sort order that was added last.
 pub const LAST_ADDED: i32 = -1;
 
-/// One change of table metadata.
+/// An update of table metadata.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MetadataUpdate {
     /// Assigns the table's uuid.
@@ -32,7 +32,7 @@ pub enum MetadataUpdate {
         /// The new version.
         format_version: i32,
     },
-    /// Adds a schema; its id is assigned.
+    /// Adds a schema and assigns its id.
     AddSchema {
         /// The schema.
         schema: Schema,
@@ -47,7 +47,7 @@ pub enum MetadataUpdate {
         /// Their ids.
         schema_ids: Vec<i32>,
     },
-    /// Adds a partition spec; its id is assigned.
+    /// Adds a partition spec and assigns its id.
     AddSpec {
         /// The spec.
         spec: PartitionSpec,
@@ -62,22 +62,22 @@ pub enum MetadataUpdate {
         /// Their ids.
         spec_ids: Vec<i32>,
     },
-    /// Adds a sort order; its id is assigned.
+    /// Adds a sort order and assigns its id.
     AddSortOrder {
         /// The order.
         sort_order: SortOrder,
     },
-    /// Makes an order the default one.
+    /// Makes a sort order the default one.
     SetDefaultSortOrder {
         /// Its id, or [`LAST_ADDED`].
         sort_order_id: i32,
     },
-    /// Adds a snapshot, which no branch has yet.
+    /// Adds a snapshot without changing any branch.
     AddSnapshot {
         /// The snapshot.
         snapshot: Arc<Snapshot>,
     },
-    /// Removes snapshots, and with them their statistics and the references to them.
+    /// Removes snapshots, their statistics, and the references to them.
     RemoveSnapshots {
         /// Their ids.
         snapshot_ids: Vec<i64>,
@@ -86,7 +86,7 @@ pub enum MetadataUpdate {
     SetSnapshotRef {
         /// Its name.
         ref_name: String,
-        /// What it is from now on.
+        /// Its new snapshot and retention.
         reference: SnapshotRef,
     },
     /// Removes a branch or tag.
@@ -104,7 +104,7 @@ pub enum MetadataUpdate {
         /// Names.
         removals: Vec<String>,
     },
-    /// Moves the table: only its base location, not its files.
+    /// Changes the base location of the table; its files stay.
     SetLocation {
         /// The new base location.
         location: String,
@@ -142,7 +142,7 @@ pub enum MetadataUpdate {
 }
 
 impl MetadataUpdate {
-    /// Name of the action in the protocol.
+    /// Name of the action in the REST protocol.
     pub fn action(&self) -> &'static str {
         match self {
             Self::AssignUuid { .. } => "assign-uuid",
@@ -198,7 +198,7 @@ impl MetadataUpdate {
                 reference: SnapshotRef::read_fields(object)?,
             },
             "remove-snapshot-ref" => Self::RemoveSnapshotRef { ref_name: object.field("ref-name", json::string)? },
-            // The first implementations said "updated" and "removed".
+            // The first implementations wrote "updated" and "removed".
             "set-properties" => {
                 Self::SetProperties { updates: object.field(either(object, "updates", "updated"), json::string_map)? }
             }
@@ -272,7 +272,7 @@ fn ints(value: &Json) -> Result<Vec<i32>> {
     json::list(value, json::int)
 }
 
-/// The name of a field that an older form calls otherwise.
+/// Returns the name of a field, or its older name if the object has only that.
 fn either(object: Object<'_>, name: &'static str, older: &'static str) -> &'static str {
     if object.member(name).is_none() && object.member(older).is_some() { older } else { name }
 }

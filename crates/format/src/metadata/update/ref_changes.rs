@@ -1,10 +1,11 @@
-//! Changes of branches, tags and the current snapshot in the terms of a user, as updates ("Snapshot References").
+//! Changes of branches, tags and the current snapshot as a user states them, converted to updates ("Snapshot
+//! References").
 
 use crate::metadata::{MAIN_BRANCH, MetadataUpdate, RefKind, SnapshotRef, TableMetadata};
 use crate::{Error, Result};
 
 impl TableMetadata {
-    /// The update that creates a branch or tag.
+    /// Returns the update that creates a branch or tag.
     pub fn create_ref(&self, name: &str, reference: SnapshotRef) -> Result<MetadataUpdate> {
         if name.is_empty() {
             return Err(Error::invalid("the name of a branch or tag must not be empty"));
@@ -13,12 +14,12 @@ impl TableMetadata {
             return Err(Error::invalid(format!("cannot create {name:?}: a {} of this name exists", known.kind)));
         }
         self.check_snapshot(reference.snapshot_id)?;
-        // The caller's mistake: nothing is corrupt.
+        // Nothing is corrupt: the caller passed invalid retention.
         reference.check().map_err(|error| Error::invalid(format!("cannot create {name:?}: {error}")))?;
         Ok(MetadataUpdate::SetSnapshotRef { ref_name: name.to_owned(), reference })
     }
 
-    /// The update that removes a branch, or a tag.
+    /// Returns the update that removes a branch or a tag.
     pub fn remove_ref(&self, name: &str, is_branch: bool) -> Result<MetadataUpdate> {
         self.ref_of_kind("remove", name, is_branch)?;
         match name {
@@ -27,15 +28,15 @@ impl TableMetadata {
         }
     }
 
-    /// The update that moves a branch or tag to another snapshot; its retention stays.
+    /// Returns the update that moves a branch or tag to another snapshot and keeps its retention.
     pub fn replace_ref(&self, name: &str, snapshot_id: i64, is_branch: bool) -> Result<MetadataUpdate> {
         let known = self.ref_of_kind("replace", name, is_branch)?;
         self.check_snapshot(snapshot_id)?;
         Ok(set_ref(name, SnapshotRef { snapshot_id, ..known.clone() }))
     }
 
-    /// The update that moves a branch to the snapshot of another branch or tag; a branch that does not exist is created
-    /// there. With `fast_forward` the branch must be an ancestor of it, so that it loses no snapshot.
+    /// Returns the update that moves a branch to the snapshot of another branch or tag, and creates the branch if it
+    /// does not exist. With `fast_forward`, the branch must be an ancestor of that snapshot, so that it loses none.
     pub fn replace_branch(&self, name: &str, by: &str, fast_forward: bool) -> Result<MetadataUpdate> {
         let verb = if fast_forward { "fast-forward" } else { "replace" };
         let Some(to) = self.reference(by) else {
@@ -55,7 +56,7 @@ impl TableMetadata {
         Ok(set_ref(name, SnapshotRef { snapshot_id: to.snapshot_id, ..known.clone() }))
     }
 
-    /// The updates that rename a branch other than `main`; its retention stays.
+    /// Returns the updates that rename a branch other than `main` and keep its retention.
     pub fn rename_branch(&self, name: &str, new_name: &str) -> Result<Vec<MetadataUpdate>> {
         let known = self.ref_of_kind("rename", name, true)?;
         if name == MAIN_BRANCH {
@@ -65,7 +66,7 @@ impl TableMetadata {
         Ok(vec![MetadataUpdate::RemoveSnapshotRef { ref_name: name.to_owned() }, created])
     }
 
-    /// The update that sets how long a branch or tag, and the snapshots of a branch, are kept; what is not given stays.
+    /// Returns the update that sets the retention of a branch or tag; arguments that are `None` leave the old value.
     pub fn set_retention(
         &self,
         name: &str,
@@ -94,7 +95,7 @@ impl TableMetadata {
         Ok(set_ref(name, changed))
     }
 
-    /// The branch, or the tag, of this name.
+    /// Returns the branch or the tag with this name.
     fn ref_of_kind(&self, verb: &str, name: &str, is_branch: bool) -> Result<&SnapshotRef> {
         let what = if is_branch { "branch" } else { "tag" };
         match self.reference(name) {
@@ -106,7 +107,7 @@ impl TableMetadata {
         }
     }
 
-    /// The update that makes a snapshot the current one.
+    /// Returns the update that makes a snapshot the current one.
     pub fn set_current(&self, snapshot_id: i64) -> Result<MetadataUpdate> {
         self.check_snapshot(snapshot_id)?;
         let reference = match self.reference(MAIN_BRANCH) {
@@ -116,7 +117,7 @@ impl TableMetadata {
         Ok(MetadataUpdate::SetSnapshotRef { ref_name: MAIN_BRANCH.to_owned(), reference })
     }
 
-    /// The update that rolls the table back to an ancestor of its current snapshot.
+    /// Returns the update that rolls the table back to an ancestor of its current snapshot.
     pub fn rollback_to(&self, snapshot_id: i64) -> Result<MetadataUpdate> {
         self.check_snapshot(snapshot_id)?;
         if !self.current_ancestors().any(|(id, _)| id == snapshot_id) {
@@ -127,17 +128,17 @@ impl TableMetadata {
         self.set_current(snapshot_id)
     }
 
-    /// The update that rolls the table back to the last ancestor before a time, in milliseconds from the epoch.
+    /// Returns the update that rolls the table back to the last ancestor before a time, in milliseconds from the epoch.
     pub fn rollback_to_before(&self, timestamp_ms: i64) -> Result<MetadataUpdate> {
         let older = self.current_ancestors().filter(|(_, time)| *time < timestamp_ms);
-        // The newest by time, as Java takes it: clocks of writers may disagree with the order of commits.
+        // Take the newest by time, as Java does: writers' clocks may disagree with the order of commits.
         match older.max_by_key(|(_, time)| *time) {
             Some((snapshot_id, _)) => self.set_current(snapshot_id),
             None => Err(Error::invalid(format!("cannot roll back: no snapshot is older than {timestamp_ms}"))),
         }
     }
 
-    /// Ids and times of the current snapshot and its ancestors.
+    /// Ids and timestamps of the current snapshot and its ancestors.
     fn current_ancestors(&self) -> impl Iterator<Item = (i64, i64)> {
         let ancestors = self.current_snapshot_id().into_iter().flat_map(|id| self.ancestors(id));
         ancestors.map(|snapshot| (snapshot.snapshot_id, snapshot.timestamp_ms))

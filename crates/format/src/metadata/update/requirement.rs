@@ -1,4 +1,4 @@
-//! What must still hold for a commit to be made (REST catalog, `TableRequirement`).
+//! Requirements of a commit: conditions that the current metadata must meet (REST catalog, `TableRequirement`).
 
 use std::collections::HashSet;
 
@@ -8,12 +8,12 @@ use crate::json::{self, Object, Writer};
 use crate::metadata::{MAIN_BRANCH, MetadataUpdate, TableMetadata};
 use crate::{Error, Result};
 
-/// One condition on the metadata that a commit replaces.
+/// A condition on the metadata that a commit replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateRequirement {
     /// The table does not exist.
     AssertCreate,
-    /// The table is this one.
+    /// The table has this uuid.
     AssertTableUuid {
         /// Its uuid.
         uuid: String,
@@ -111,7 +111,7 @@ impl UpdateRequirement {
         object.finish()
     }
 
-    /// Checks the requirement against the current metadata; `None` if there is no table.
+    /// Checks the requirement against the current metadata, `None` if the table does not exist.
     pub fn check(&self, base: Option<&TableMetadata>) -> Result<()> {
         let Some(base) = base else {
             return match self {
@@ -169,22 +169,23 @@ fn check_ref(base: &TableMetadata, ref_name: &str, expected: Option<i64>) -> Res
     }
 }
 
-/// What a commit that creates a table requires.
+/// Requirements of a commit that creates a table.
 pub fn requirements_for_create() -> Vec<UpdateRequirement> {
     vec![UpdateRequirement::AssertCreate]
 }
 
-/// What a commit with these updates requires of its base: that nothing it builds on has changed.
+/// Requirements of a commit with these updates: nothing that they build on has changed.
 pub fn requirements_for_update(base: &TableMetadata, updates: &[MetadataUpdate]) -> Vec<UpdateRequirement> {
     Requirements::new(base, false).of(updates)
 }
 
-/// What a commit that replaces a table requires: only that ids are still free, for the replacement keeps nothing else.
+/// Requirements of a commit that replaces a table: only that ids are still free, since a replacement keeps nothing
+/// else.
 pub fn requirements_for_replace(base: &TableMetadata, updates: &[MetadataUpdate]) -> Vec<UpdateRequirement> {
     Requirements::new(base, true).of(updates)
 }
 
-/// Requirements, each once, in the order in which the updates ask for them.
+/// Collects requirements, each once, in the order of the updates that need them.
 struct Requirements<'a> {
     base: &'a TableMetadata,
     replaces: bool,
@@ -227,7 +228,7 @@ impl<'a> Requirements<'a> {
                 let default_sort_order_id = base.default_sort_order_id();
                 self.add_unless_replacing(UpdateRequirement::AssertDefaultSortOrderId { default_sort_order_id });
             }
-            // What is removed must not have been used by a write in the meantime: no branch may have moved.
+            // A concurrent write may use what is removed, so no branch may have moved.
             MetadataUpdate::RemovePartitionSpecs { .. } => {
                 self.add_unless_replacing(self.default_spec());
                 self.add_branches();
