@@ -1,4 +1,4 @@
-//! Changes of a table, made anew of the table as it is for each attempt to commit them.
+//! Changes of a table. Each attempt to commit one computes its updates from the current table.
 
 use icefield_format::metadata::properties::check_set;
 use icefield_format::metadata::{MetadataUpdate, TableMetadata, UpdateRequirement};
@@ -7,34 +7,35 @@ use crate::error::Result;
 
 /// A change of a table: of its data, its metadata or both.
 pub trait Change {
-    /// Returns the updates that make the change of `base`; an empty list commits nothing.
+    /// Returns the updates that apply the change to `base`. An empty list commits nothing.
     ///
-    /// Called again, with another `base`, after each lost race. What has been committed in between is checked here: an
-    /// error ends the commit, and nothing of the change is in the table.
+    /// Called again with another `base` after each lost race. This is where a change checks for conflicts with what has
+    /// been committed in between: an error ends the commit, and no part of the change is in the table.
     fn updates(&mut self, base: &TableMetadata) -> Result<Vec<MetadataUpdate>>;
 
-    /// The snapshot that shows in a table's history whether the change has landed.
+    /// The id of the snapshot whose presence in the table shows that the change has landed.
     fn snapshot_id(&self) -> Option<i64> {
         None
     }
 
-    /// The snapshot that has the change in the end: the same one, unless the change was made before ([`IDEMPOTENCY_KEY`]).
+    /// The id of the snapshot that holds the change after the commit: the same one, unless an earlier run made the
+    /// change ([`IDEMPOTENCY_KEY`]).
     ///
     /// [`IDEMPOTENCY_KEY`]: super::IDEMPOTENCY_KEY
     fn made_snapshot_id(&self) -> Option<i64> {
         self.snapshot_id()
     }
 
-    /// Files that it has written, which are deleted if it has certainly failed.
+    /// The files that the change has written, which are deleted if it has certainly failed.
     fn files(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The change is in the table. `last_attempt`: the last call of [`Change::updates`] is known to have made it, and not
-    /// an earlier one whose outcome was unknown.
+    /// Called when the change is in the table. `last_attempt`: the updates that landed are known to be those of the
+    /// last call of [`Change::updates`], not those of an earlier attempt with an unknown outcome.
     fn landed(&mut self, _last_attempt: bool) {}
 
-    /// The change is certainly not in the table and will not be: what it has written can be deleted.
+    /// Called when the change is certainly not in the table and never will be, so its files can be deleted.
     fn failed(&mut self) {}
 }
 
@@ -44,7 +45,7 @@ impl<F: FnMut(&TableMetadata) -> Result<Vec<MetadataUpdate>>> Change for F {
     }
 }
 
-/// Updates of metadata as they are, for a table that meets the requirements.
+/// Fixed metadata updates for a table that meets the requirements.
 #[derive(Debug, Clone)]
 pub struct Updates {
     requirements: Vec<UpdateRequirement>,
@@ -52,10 +53,10 @@ pub struct Updates {
 }
 
 impl Updates {
-    /// A change of these updates. Requirements that are not met at an attempt end the commit.
+    /// A change with these updates. If an attempt finds a requirement unmet, the commit ends.
     ///
     /// # Errors
-    /// A table property that is set to a value it cannot have.
+    /// A table property that is set to an invalid value.
     pub fn new(requirements: Vec<UpdateRequirement>, updates: Vec<MetadataUpdate>) -> Result<Self> {
         for update in &updates {
             if let MetadataUpdate::SetProperties { updates } = update {

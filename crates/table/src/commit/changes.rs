@@ -1,5 +1,5 @@
-//! The engine of manifests, the same for every change of files: what a snapshot adds and removes, and what becomes of the
-//! manifests of its parent ("Manifests", "Manifest Lists", "Sequence Number Inheritance").
+//! Applies the file changes of any operation to the manifests of the parent snapshot: which files are added and
+//! removed, and which manifests the new snapshot has ("Manifests", "Manifest Lists", "Sequence Number Inheritance").
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::storage::{Places, Storage};
 
-/// Files that a snapshot adds and removes.
+/// The files that a snapshot adds and removes.
 #[derive(Debug)]
 pub struct FileChanges {
     added: Vec<DataFile>,
@@ -45,10 +45,10 @@ pub struct FileChanges {
     state: State,
 }
 
-/// What earlier attempts have made.
+/// Results of earlier attempts, for reuse.
 #[derive(Debug, Default)]
 struct State {
-    /// What all of it was made for: format version and schema.
+    /// The format version and schema id that the results depend on.
     basis: Option<(FormatVersion, i32)>,
     own: Option<Own>,
     data_removal: Option<Arc<Removal>>,
@@ -96,10 +96,10 @@ impl FileChanges {
         Self::default()
     }
 
-    /// Adds a data file. One that is added twice is taken once.
+    /// Adds a data file. Adding the same file again has no effect.
     ///
     /// # Errors
-    /// A file that is no data file, and one that is added already and described otherwise.
+    /// A file that is not a data file, or one that was already added with a different description.
     pub fn add(&mut self, file: DataFile) -> Result<()> {
         check_data(&file)?;
         match self.added_paths.entry(file.file_path.clone()) {
@@ -112,10 +112,12 @@ impl FileChanges {
         }
     }
 
-    /// Adds a delete file, by default with the sequence number of the snapshot. One that is added twice is taken once.
+    /// Adds a delete file, by default with the sequence number of the snapshot. Adding the same file again has no
+    /// effect.
     ///
     /// # Errors
-    /// A data file, a second deletion vector for a data file, and a file that is added already and described otherwise.
+    /// A data file, a second deletion vector for a data file, or a file that was already added with a different
+    /// description.
     pub fn add_deletes(&mut self, file: DataFile, sequence_number: Option<i64>) -> Result<()> {
         check_deletes(&file)?;
         let vector = vector_of(&file).transpose()?;
@@ -137,11 +139,11 @@ impl FileChanges {
         Ok(())
     }
 
-    /// Adds the files of a manifest that lists added data files only, without snapshot id, sequence numbers and row ids. The
-    /// table owns it when the commit lands. One that is added twice is taken once.
+    /// Adds all files of a manifest. It must list only added data files and have no snapshot id, sequence numbers or
+    /// row ids. The table owns the manifest once the commit lands. Adding the same manifest again has no effect.
     ///
     /// # Errors
-    /// A manifest of another kind.
+    /// A manifest that does not meet these conditions.
     pub fn add_manifest(&mut self, manifest: ManifestFile) -> Result<()> {
         let refused = match () {
             () if manifest.content != ManifestContent::Data => Some("it lists delete files"),
@@ -161,14 +163,15 @@ impl FileChanges {
     /// Removes a data file.
     ///
     /// # Errors
-    /// A file that is no data file.
+    /// A file that is not a data file.
     pub fn remove(&mut self, file: DataFile) -> Result<()> {
         check_data(&file)?;
         self.removed.push(file);
         Ok(())
     }
 
-    /// Removes the data file with a path. All manifests are read for it: [`FileChanges::remove`] knows the partition.
+    /// Removes the data file with a path. This reads all manifests, whereas [`FileChanges::remove`] knows the
+    /// partition.
     pub fn remove_path(&mut self, path: impl Into<String>) {
         self.removed_paths.insert(path.into());
     }
@@ -183,7 +186,7 @@ impl FileChanges {
         Ok(())
     }
 
-    /// Removes all files whose rows match. A data file with matching rows and others ends the commit.
+    /// Removes all files whose rows all match. A data file in which only some rows match ends the commit.
     pub fn remove_rows(&mut self, filter: Expr) {
         let before = std::mem::replace(&mut self.rows, Expression::False);
         self.rows = if before == Expression::False { filter } else { Expr::or(before, filter) };
@@ -194,27 +197,27 @@ impl FileChanges {
         self.dropped.push((spec_id, partition));
     }
 
-    /// Whether the case of the names in filters matters.
+    /// Sets whether filters match column names case-sensitively.
     pub fn set_case_sensitive(&mut self, case_sensitive: bool) {
         self.case_sensitive = case_sensitive;
     }
 
-    /// The data sequence number of the added data files; by default that of the snapshot.
+    /// Sets the data sequence number of the added data files; by default it is that of the snapshot.
     pub fn set_sequence_number(&mut self, number: i64) {
         self.sequence_number = Some(number);
     }
 
-    /// Each file that is removed by name must be in the table.
+    /// Requires that the table has each file that is removed by name.
     pub fn require_removed_to_exist(&mut self) {
         self.must_exist = true;
     }
 
-    /// Nothing that is in the table may be removed.
+    /// Fails the commit if it would remove any file of the table.
     pub fn require_append_only(&mut self) {
         self.append_only = true;
     }
 
-    /// The added files are deleted from `storage` if the commit certainly fails. By default they stay the caller's.
+    /// Deletes the added files from `storage` if the commit certainly fails. By default the caller keeps them.
     pub fn own_files(&mut self, storage: Storage) {
         self.owned_in = Some(storage);
     }
@@ -239,27 +242,28 @@ impl FileChanges {
         &self.with_vector
     }
 
-    /// The data files that are removed as files.
+    /// The data files that are removed by their description ([`FileChanges::remove`]).
     pub fn removed(&self) -> &[DataFile] {
         &self.removed
     }
 
-    /// What becomes of the rows of the removed data files: those that the change does not speak of are in the added ones.
+    /// What happens to the rows of the removed data files. If data files are added, they hold the rows that the change
+    /// leaves alone.
     pub fn fate(&self) -> Fate<'_> {
         if self.adds_data() { Fate::WrittenAgain(&self.removed_deletes) } else { Fate::Changed }
     }
 
-    /// The filter of removed rows; false where there is none.
+    /// The filter of removed rows; `False` if there is none.
     pub fn rows(&self) -> &Expr {
         &self.rows
     }
 
-    /// Whether the case of the names in filters matters.
+    /// Whether filters match column names case-sensitively.
     pub fn is_case_sensitive(&self) -> bool {
         self.case_sensitive
     }
 
-    /// The data sequence number of the added data files, where it is not the snapshot's.
+    /// The data sequence number of the added data files, if it differs from that of the snapshot.
     pub fn sequence_number(&self) -> Option<i64> {
         self.sequence_number
     }
@@ -284,7 +288,7 @@ impl FileChanges {
         !self.removed.is_empty() || !self.removed_paths.is_empty() || self.removes_any()
     }
 
-    /// Whether delete files may be removed, other than with their data files.
+    /// Whether delete files may be removed, other than together with their data files.
     pub fn removes_deletes(&self) -> bool {
         !self.removed_deletes.is_empty() || self.removes_any()
     }
@@ -295,11 +299,11 @@ impl FileChanges {
 }
 
 impl FileChanges {
-    /// The manifests of the new snapshot, made of those of its parent: the newest first, those of data files before those of
-    /// delete files.
+    /// Returns the manifests of the new snapshot, computed from those of its parent: newest first, data manifests
+    /// before delete manifests.
     ///
     /// # Errors
-    /// [`Error::Validation`] where a file cannot be removed as asked; nothing is tried again then.
+    /// [`Error::Validation`] if a file cannot be removed as requested; the commit is not retried.
     pub fn manifests(
         &mut self,
         base: &TableMetadata,
@@ -353,26 +357,26 @@ impl FileChanges {
         Ok(arranged)
     }
 
-    /// What the last attempt has added and removed.
+    /// Counts of what the last attempt added and removed.
     pub fn summary(&self) -> SummaryBuilder {
         self.state.summary.clone()
     }
 
-    /// The added files, where they are its own ([`FileChanges::own_files`]).
+    /// The added files, if the change owns them ([`FileChanges::own_files`]).
     pub fn owned(&self) -> Vec<String> {
         let files = self.added.iter().chain(self.added_deletes()).filter(|_| self.owned_in.is_some());
         let paths: BTreeSet<String> = files.map(|file| file.file_path.clone()).collect();
         paths.into_iter().collect()
     }
 
-    /// The commit has certainly failed.
+    /// Handles a commit that has certainly failed: deletes the added files if the change owns them.
     pub fn failed(&mut self) {
         let Some(storage) = &self.owned_in else { return };
         let paths = self.owned();
         storage.discard(&paths, "files of a change that was not committed");
     }
 
-    /// Refuses a data file that is added under two spellings of its path: its rows would count twice.
+    /// Rejects a data file that is added under two spellings of its path: its rows would be read twice.
     fn refuse_second_names(&self, storage: &Storage) -> Result<()> {
         let mut alike: HashMap<&str, Vec<&str>> = HashMap::with_capacity(self.added.len());
         for file in &self.added {
@@ -390,7 +394,7 @@ impl FileChanges {
         Ok(())
     }
 
-    /// What was made for another format version or another schema is not used.
+    /// Discards results that were made for another format version or schema.
     fn begin(&mut self, base: &TableMetadata, manifests: &mut Manifests) {
         let basis = (base.format_version(), base.current_schema_id());
         if self.state.basis != Some(basis) {
@@ -399,7 +403,7 @@ impl FileChanges {
         }
     }
 
-    /// Manifests of the added files.
+    /// Returns the manifests of the added files, written once.
     fn own(&mut self, base: &TableMetadata, form: &Form, specs: &Specs, manifests: &Manifests) -> Result<Own> {
         if let Some(own) = &self.state.own {
             return Ok(own.clone());
@@ -412,7 +416,7 @@ impl FileChanges {
         self.added.iter().chain(self.deletes.iter().map(|(file, _)| file)).try_for_each(&mut count)?;
         let files = self.added.iter().map(|file| (file, self.sequence_number));
         let mut data = manifests.of_added(form, specs, ManifestContent::Data, files)?;
-        // Version 1 requires snapshot ids in entries.
+        // Version 1 requires snapshot ids in entries, so a manifest without them has to be written again.
         let inherits = base.format_version() > FormatVersion::V1;
         let mut taken = Vec::new();
         for manifest in &self.appended {
@@ -449,7 +453,7 @@ impl FileChanges {
         dropped
     }
 
-    /// Which data files are removed: the same at each attempt.
+    /// The data files to remove: the same at each attempt.
     fn data_removal(&mut self, base: &TableMetadata, specs: &Specs, storage: &Storage) -> Result<Arc<Removal>> {
         if let Some(known) = &self.state.data_removal {
             return Ok(known.clone());
@@ -467,7 +471,7 @@ impl FileChanges {
         Ok(removal)
     }
 
-    /// Which delete files are removed. Some of them go with data files, and these may be others at the next attempt.
+    /// The delete files to remove. Some go with data files, and these may be different ones at the next attempt.
     fn delete_removal(
         &mut self,
         base: &TableMetadata,
@@ -493,7 +497,8 @@ impl FileChanges {
     }
 
     fn dangling(&self, base: &TableMetadata, data: &[ManifestFile], filtered: &[Arc<Filtered>]) -> Dangling {
-        // Added files may be as old as those that they replace: what deletes from these still deletes from them.
+        // Added files may keep the sequence number of the files they replace, so delete files of that age still apply
+        // to them.
         let added = self.sequence_number.filter(|_| !self.added.is_empty());
         let numbers = data.iter().map(|manifest| manifest.min_sequence_number).chain(added);
         let known = numbers.filter(|number| *number != ManifestFile::UNASSIGNED);
@@ -509,7 +514,8 @@ impl FileChanges {
         }
     }
 
-    /// The partitions whose deletion vectors are looked at: those of data files that are removed or get a new one.
+    /// The partitions in which deletion vectors are looked for: those of data files that are removed or get a new
+    /// vector.
     fn partitions_of_vectors(&self, base: &TableMetadata, filtered: &[Arc<Filtered>]) -> Partitions {
         let mut partitions = Partitions::default();
         if base.format_version() >= FormatVersion::V3 {
@@ -526,7 +532,7 @@ impl FileChanges {
         partitions
     }
 
-    /// Whether every file that is removed by name was found.
+    /// Checks that every file to be removed by name was found.
     fn check_removed(&self, filtered: &[Arc<Filtered>], content: ManifestContent, storage: &Storage) -> Result<()> {
         if !self.must_exist {
             return Ok(());
@@ -546,7 +552,7 @@ impl FileChanges {
         let by_path = wanted_paths.into_iter().flatten().map(String::as_str).filter(|path| !paths.contains(path));
         let mut missing: Vec<(&str, Option<Section>)> = missing.chain(by_path.map(|path| (path, None))).collect();
         if !missing.is_empty() {
-            // The table may spell them in another way.
+            // The table may spell these paths differently.
             let places = Places::of(storage);
             let placed: HashSet<_> = files.iter().map(|(path, section)| (places.place(path), Some(*section))).collect();
             let anywhere: HashSet<_> = placed.iter().map(|(place, _)| place.clone()).collect();
@@ -564,7 +570,7 @@ impl FileChanges {
     }
 }
 
-/// Why a manifest of a caller has what only a commit assigns; none where it has nothing of that.
+/// Returns which field of a caller's manifest only the commit may assign; `None` if no such field is set.
 pub(crate) fn assigned(manifest: &ManifestFile) -> Option<&'static str> {
     match () {
         () if manifest.added_snapshot_id > 0 => Some("it has a snapshot id, which the commit assigns"),
@@ -576,9 +582,9 @@ pub(crate) fn assigned(manifest: &ManifestFile) -> Option<&'static str> {
     }
 }
 
-/// Refuses a second description of a file that contradicts the first.
+/// Rejects a second description of a file that contradicts the first.
 fn check_same(known: Option<&DataFile>, file: &DataFile) -> Result<()> {
-    // Values that equal nothing, themselves included, look the same.
+    // A NaN does not equal itself, so the printed values are compared as well.
     let same = known.is_some_and(|known| known == file || format!("{known:?}") == format!("{file:?}"));
     if same { Ok(()) } else { Err(described_twice(file)) }
 }
@@ -603,7 +609,7 @@ fn check_deletes(file: &DataFile) -> Result<()> {
     }
 }
 
-/// The data file of a deletion vector.
+/// The data file of a deletion vector; `None` for any other file.
 fn vector_of(file: &DataFile) -> Option<Result<&str>> {
     let vector = file.content == FileContent::PositionDeletes && file.format() == Some(FileFormat::Puffin);
     let named = file.referenced_data_file.as_deref();
@@ -612,7 +618,7 @@ fn vector_of(file: &DataFile) -> Option<Result<&str>> {
     })
 }
 
-/// Which delete files a format version has.
+/// Rejects a delete file of a kind that the format version does not have.
 fn check_version(file: &DataFile, version: FormatVersion) -> Result<()> {
     let path = &file.file_path;
     let vector = file.format() == Some(FileFormat::Puffin);

@@ -1,7 +1,7 @@
-//! Changes that are made once, however often they are run: each has a key, which the summary of its snapshot keeps.
+//! Idempotent changes: each has a key, stored in the summary of its snapshot, and running it again changes nothing.
 //!
-//! A change whose key a snapshot in the history of its branch has was made before. The key is forgotten with that snapshot:
-//! when it expires, or the branch is rolled back behind it.
+//! A change counts as made if a snapshot in the history of its branch has its key. The key is lost with that snapshot:
+//! when it expires, or when the branch is rolled back to an earlier one.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use icefield_format::metadata::{MetadataUpdate, Snapshot, TableMetadata};
 
 use crate::error::{Error, Result};
 
-/// Entry of the summary: the key of the change that made the snapshot.
+/// Summary entry with the key of the change that made the snapshot.
 pub const IDEMPOTENCY_KEY: &str = "icefield.idempotency-key";
 
-/// The snapshot that a change with this key has made, in the history of a branch; of the main branch, where that does not
-/// exist yet.
+/// The snapshot in the history of a branch that a change with this key made. If the branch does not exist yet, the main
+/// branch is searched, since the new one would begin there.
 ///
 /// # Errors
 /// An empty key.
@@ -24,13 +24,13 @@ pub fn made_by_key(base: &TableMetadata, branch: &str, key: &str) -> Result<Opti
     Ok(history.find(|snapshot| has(snapshot, key)).map(|snapshot| snapshot.snapshot_id))
 }
 
-/// The snapshot that a change with this key has made, staged or on any branch.
+/// The snapshot that a change with this key made, staged or on any branch.
 pub(super) fn made_anywhere(base: &TableMetadata, key: &str) -> Result<Option<i64>> {
     check(key)?;
     Ok(base.snapshots().iter().find(|snapshot| has(snapshot, key)).map(|snapshot| snapshot.snapshot_id))
 }
 
-/// The snapshot that a transaction with this key has made on any branch.
+/// The snapshot that a transaction with this key made on any branch.
 pub(super) fn made_on_a_branch(base: &TableMetadata, key: &str) -> Result<Option<i64>> {
     check(key)?;
     let branches = base.refs().iter().filter(|(_, reference)| reference.is_branch());
@@ -42,7 +42,7 @@ pub(super) fn made_on_a_branch(base: &TableMetadata, key: &str) -> Result<Option
     Ok(None)
 }
 
-/// Puts the key of a transaction into the first snapshot that it adds; whether there is one.
+/// Puts the key of a transaction into the summary of the first snapshot it adds; returns whether there is one.
 pub(super) fn stamp(key: &str, updates: &mut [MetadataUpdate]) -> bool {
     for update in updates {
         if let MetadataUpdate::AddSnapshot { snapshot } = update

@@ -1,4 +1,4 @@
-//! Metadata files: where they lie, how they are named, read and written ("Metastore Tables").
+//! Locates, names, reads and writes metadata files ("Metastore Tables").
 
 use icefield_format::metadata::properties::{METADATA_COMPRESSION, WRITE_METADATA_LOCATION};
 use icefield_format::metadata::{MetadataCodec, TableMetadata, compress, metadata_file_name, metadata_file_version};
@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::storage::{Existing, Storage};
 
-/// First bytes of other files of tables.
+/// First bytes of other kinds of files.
 const OTHERS: [(&[u8], &str); 5] = [
     (b"PAR1", "a Parquet file (PAR1)"),
     (b"ORC", "an ORC file (ORC)"),
@@ -32,15 +32,15 @@ pub fn read_metadata(storage: &Storage, location: &str) -> Result<TableMetadata>
     })
 }
 
-/// Writes a metadata file under a name that no other attempt has, and returns its location. What could not be loaded again is
-/// not written.
+/// Writes a metadata file under a unique name and returns its location. Metadata that could not be loaded again is not
+/// written.
 pub fn write_metadata(storage: &Storage, metadata: &TableMetadata, version: u64) -> Result<String> {
     let properties = metadata.properties();
     let codec: MetadataCodec = METADATA_COMPRESSION.read(properties).parse()?;
     let name = metadata_file_name(version, &uuid::Uuid::new_v4().to_string(), codec);
     let location = format!("{}/{name}", metadata_folder(metadata)?);
     let bytes = compress(&metadata.to_json(), codec)?;
-    // As they are stored: what a document may become in memory depends on the length of its file.
+    // Parses the bytes as they are stored: the limits of a document depend on the length of its file.
     TableMetadata::from_json(&bytes, &limits()?)
         .map_err(|error| Error::invalid(format!("the table's new metadata could not be loaded again: {error}")))?;
     storage.put(&location, bytes, Existing::Refuse)?;
@@ -55,7 +55,7 @@ pub(super) fn metadata_folder(metadata: &TableMetadata) -> Result<String> {
     }
 }
 
-/// The version after that of a metadata file; names without one count as version 0.
+/// The version after that of a metadata file; a name without a version counts as version 0.
 pub(super) fn next_version(location: &str) -> u64 {
     metadata_file_version(location).map_or(0, |version| version.saturating_add(1))
 }

@@ -1,8 +1,9 @@
 //! Changes of a table that become visible in one step ("Commit Conflict Resolution and Retry").
 //!
-//! A [`Change`] makes updates of the table as it is; a [`Catalog`] applies them, if the table still meets what they
-//! require, and says whether they landed, were lost to another commit, or that this is unknown. [`commit()`] makes a lost
-//! change anew on top of the other one. What an attempt has written is deleted only when it has certainly failed.
+//! A [`Change`] computes updates from the current table. A [`Catalog`] applies them if the table still meets their
+//! requirements, and reports whether they landed, lost to another commit, or have an unknown outcome. [`commit()`]
+//! retries a lost change on top of the other commit. The files of an attempt are deleted only when it has certainly
+//! failed.
 
 mod catalog;
 mod change;
@@ -44,16 +45,16 @@ pub use snapshot::{Content, SnapshotOptions, SnapshotProducer};
 pub use transaction::Transaction;
 pub use with_updates::WithUpdates;
 
-/// A table's metadata and the file it is in.
+/// A table's metadata and the location of its file.
 #[derive(Debug, Clone)]
 pub struct Committed {
     /// Location of the metadata file.
     pub location: String,
-    /// Its content, shared by whatever is made of the table.
+    /// The parsed metadata.
     pub metadata: Arc<TableMetadata>,
 }
 
-/// Refuses a table that has taken the place of the one with the uuid `expected`: the name was dropped and created anew,
+/// Rejects a table other than the one with the uuid `expected`: its name may have been dropped and created again,
 /// renamed, or registered over. A table without a uuid (version 1) cannot be distinguished from another.
 pub fn require_same_table(expected: Option<&str>, found: &TableMetadata, location: &str) -> Result<()> {
     match (expected, found.table_uuid()) {

@@ -1,7 +1,8 @@
-//! The producer of snapshots, the same for every operation ("Snapshots", "Manifest Lists"; "Row Lineage" for the row ids of v3).
+//! Makes the snapshots of all operations ("Snapshots", "Manifest Lists"; "Row Lineage" for the row ids of v3).
 //!
-//! What an operation does to the manifests of its branch is its [`Content`]; the rest is here: the parent, the summary's
-//! totals, the manifest list, first row ids, the reference of the branch, and the files that failed attempts leave.
+//! A [`Content`] is what an operation does to the manifests of its branch. The code here does the rest: the parent, the
+//! totals of the summary, the manifest list, first row ids, the reference of the branch, and cleaning up after failed
+//! attempts.
 
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::write::{ListOptions, ListWriter};
@@ -26,36 +27,39 @@ use crate::snapshot::manifests::of_snapshot;
 use crate::storage::Storage;
 use crate::write::check_writable;
 
-/// Entry of the summary of a snapshot that is staged for an audit.
+/// Summary entry of a snapshot that is staged for an audit.
 pub(crate) const WAP_ID: &str = "wap.id";
 
-/// What an operation makes of the manifests of a branch.
+/// What an operation does to the manifests of a branch.
 pub trait Content {
     /// The operation, as the summary names it.
     fn operation(&self) -> Operation;
 
-    /// The snapshot that the operation was planned in, where that matters: what came after it is checked.
+    /// The snapshot that the operation was planned on; commits after it are checked for conflicts. `None` if it does
+    /// not matter.
     fn start(&self) -> Option<i64> {
         None
     }
 
-    /// Checks that the operation may be made on top of `parent`, which others may have committed since it was planned.
+    /// Checks that the operation may be applied on top of `parent`, which may include other commits since it was
+    /// planned.
     ///
     /// # Errors
-    /// [`Error::Validation`], which ends the commit: trying again does not help.
+    /// [`Error::Validation`], which ends the commit: a retry would not help.
     fn validate(&self, _storage: &Storage, _base: &TableMetadata, _parent: Option<&Snapshot>) -> Result<()> {
         Ok(())
     }
 
-    /// The files that it adds and removes.
+    /// The files that the operation adds and removes.
     fn changes(&self) -> &FileChanges;
 
-    /// The same, while the snapshot is made.
+    /// The same, for making the snapshot.
     fn changes_mut(&mut self) -> &mut FileChanges;
 
-    /// Returns the manifests of the new snapshot, made of those of its parent. New ones are written with `manifests`.
+    /// Returns the manifests of the new snapshot, computed from those of its parent. New ones are written with
+    /// `manifests`.
     ///
-    /// Called for each attempt; what an attempt has written can be used by the next one.
+    /// Called for each attempt, which may reuse results of an earlier one.
     fn manifests(
         &mut self,
         base: &TableMetadata,
@@ -72,14 +76,14 @@ pub trait Content {
     }
 }
 
-/// How a snapshot is made.
+/// Options for making a snapshot.
 #[derive(Debug, Clone)]
 pub struct SnapshotOptions {
-    /// The branch that it is the next snapshot of; one that does not exist begins at the current snapshot, as in Java.
+    /// The branch to commit to. If it does not exist, it begins at the current snapshot, as in Java.
     pub branch: String,
-    /// Entries of the summary, of the user and the engine.
+    /// Summary entries of the user and the engine.
     pub properties: StringMap,
-    /// Whether small manifests are merged (`commit.manifest.*`); a fast append leaves them.
+    /// Whether small manifests are merged (`commit.manifest.*`); a fast append does not merge.
     pub merge: bool,
     /// Only adds the snapshot to the table, without moving the branch.
     pub stage_only: bool,
@@ -91,7 +95,7 @@ impl Default for SnapshotOptions {
     }
 }
 
-/// One snapshot, made anew for each attempt to commit it.
+/// Makes a snapshot for each attempt to commit it.
 #[derive(Debug)]
 pub struct SnapshotProducer<C> {
     storage: Storage,
@@ -99,18 +103,18 @@ pub struct SnapshotProducer<C> {
     options: SnapshotOptions,
     manifests: Manifests,
     attempts: u32,
-    /// Whether a snapshot was made that has the id: it cannot change any more.
+    /// Whether a snapshot with the id has been made, so that the id is fixed.
     has_id: bool,
-    /// Files that the last attempt's snapshot uses.
+    /// The files that the last attempt's snapshot uses.
     used: Vec<String>,
-    /// The snapshot that an earlier run of the change has made.
+    /// The snapshot that an earlier run of the change made.
     before: Option<i64>,
-    /// The manifests of the snapshot that the content was planned in, at the first attempt.
+    /// The manifests of the snapshot that the content was planned on, as of the first attempt.
     start: Option<SnapshotManifests>,
 }
 
 impl<C: Content> SnapshotProducer<C> {
-    /// A snapshot with this content.
+    /// A producer of a snapshot with this content.
     pub fn new(storage: Storage, content: C, options: SnapshotOptions) -> Self {
         let manifests = Manifests::new(storage.clone(), new_snapshot_id());
         Self {
@@ -126,16 +130,16 @@ impl<C: Content> SnapshotProducer<C> {
         }
     }
 
-    /// The same snapshot; the files that its content adds are deleted if the commit certainly fails. By default they stay the
-    /// caller's.
+    /// Lets the producer own the files that its content adds: it deletes them if the commit certainly fails. By default
+    /// the caller keeps them.
     #[must_use]
     pub fn that_owns_its_files(mut self) -> Self {
         self.content.changes_mut().own_files(self.storage.clone());
         self
     }
 
-    /// Refuses a start that is an earlier snapshot of the same transaction and was made anew, since another commit was first:
-    /// the rows that were found in it may have become others, and checks look at later snapshots only.
+    /// Rejects a start that is an earlier snapshot of the same transaction and was made again after a lost race. The
+    /// rows found in it may have changed, and the checks only look at later snapshots.
     fn check_start(&mut self, base: &TableMetadata) -> Result<()> {
         let Some(found) = self.content.start().and_then(|id| base.snapshot(id)) else { return Ok(()) };
         let known = self.start.get_or_insert_with(|| found.manifests.clone());
@@ -149,13 +153,13 @@ impl<C: Content> SnapshotProducer<C> {
         )))
     }
 
-    /// The snapshot that an earlier run of the change has made ([`IDEMPOTENCY_KEY`]).
+    /// The snapshot that an earlier run of the change made ([`IDEMPOTENCY_KEY`]).
     fn made_before(&self, base: &TableMetadata, staged: bool) -> Result<Option<i64>> {
         let Some(key) = self.options.properties.get(IDEMPOTENCY_KEY) else { return Ok(None) };
         if staged { made_anywhere(base, key) } else { made_by_key(base, &self.options.branch, key) }
     }
 
-    /// The updates where an earlier run has made the change: the branch exists from then on.
+    /// The updates if an earlier run has made the change: only creates the branch if it does not exist.
     fn updates_of_repeated(&self, base: &TableMetadata, staged: bool) -> Vec<MetadataUpdate> {
         match base.current_snapshot_id().filter(|_| !staged && base.reference(&self.options.branch).is_none()) {
             Some(head) => vec![set_branch(base, &self.options.branch, head)],
@@ -163,7 +167,7 @@ impl<C: Content> SnapshotProducer<C> {
         }
     }
 
-    /// Returns the snapshot of this attempt, after writing its manifests and manifest list.
+    /// Writes the manifests and the manifest list of this attempt, and returns its snapshot.
     fn snapshot(&mut self, base: &TableMetadata) -> Result<Snapshot> {
         self.check_start(base)?;
         let parent = self.parent(base)?;
@@ -191,7 +195,7 @@ impl<C: Content> SnapshotProducer<C> {
             snapshot_id,
             parent_snapshot_id,
             sequence_number: base.next_sequence_number(),
-            // A clock that is behind must not make a snapshot that is older than what it follows.
+            // A clock that is behind must not make a snapshot older than its parent.
             timestamp_ms: now_ms().max(base.last_updated_ms()),
             summary: Some(summary),
             manifests: SnapshotManifests::List(list),
@@ -203,7 +207,7 @@ impl<C: Content> SnapshotProducer<C> {
         })
     }
 
-    /// Whether the snapshot waits for an audit (write-audit-publish): it has an id for that, `wap.id` in its summary.
+    /// Whether the snapshot is staged for an audit (write-audit-publish): its summary has an audit id, `wap.id`.
     fn is_staged_for_audit(&self, base: &TableMetadata) -> Result<bool> {
         let Some(id) = self.options.properties.get(WAP_ID) else { return Ok(false) };
         if id.is_empty() {
@@ -235,7 +239,7 @@ impl<C: Content> SnapshotProducer<C> {
         })
     }
 
-    /// Writes the manifest list; in v3 also the first row id of the snapshot and the number of ids it takes.
+    /// Writes the manifest list; in v3 also determines the first row id of the snapshot and how many ids it takes.
     fn write_list(
         &mut self,
         base: &TableMetadata,
@@ -304,11 +308,11 @@ impl<C: Content> Change for SnapshotProducer<C> {
     fn landed(&mut self, last_attempt: bool) {
         match self.before {
             None => {}
-            // An earlier attempt of this very change had landed.
+            // An earlier attempt of the same run landed.
             Some(before) if before == self.manifests.snapshot_id() => return,
             Some(_) => return self.failed(),
         }
-        // Which attempt landed is known only where it was the last one.
+        // Only for the last attempt are the used files known.
         if last_attempt {
             self.manifests.output().landed(&self.used);
         }
@@ -320,7 +324,7 @@ impl<C: Content> Change for SnapshotProducer<C> {
     }
 }
 
-/// The update that moves a branch, or creates it.
+/// The update that moves a branch or creates it.
 fn set_branch(base: &TableMetadata, branch: &str, snapshot_id: i64) -> MetadataUpdate {
     let fresh =
         SnapshotRef { snapshot_id, kind: RefKind::BRANCH, max_ref_age_ms: None, unknown: serde_json::Map::new() };
@@ -328,7 +332,7 @@ fn set_branch(base: &TableMetadata, branch: &str, snapshot_id: i64) -> MetadataU
     MetadataUpdate::SetSnapshotRef { ref_name: branch.to_owned(), reference }
 }
 
-/// A random id that is positive, as ids of snapshots are.
+/// A random snapshot id, which must be positive.
 fn new_snapshot_id() -> i64 {
     let (high, low) = Uuid::new_v4().as_u64_pair();
     ((high ^ low).cast_signed() & i64::MAX).max(1)

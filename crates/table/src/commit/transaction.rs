@@ -11,30 +11,30 @@ use crate::clock::now_ms;
 use crate::error::{Error, Result};
 use crate::storage::{Storage, Traffic};
 
-/// Changes that become visible together.
+/// Collects changes that become visible together.
 ///
-/// Each change sees the table as those before it leave it. The changes are kept, not what they made: where another commit
-/// was first, all of them are made anew on top of it. What an unfinished transaction has written is deleted when it is
-/// dropped.
+/// Each change sees the table as the previous changes leave it. The transaction keeps the changes themselves, not only
+/// their updates: after a lost race it applies all of them again on top of the other commit. If it is dropped
+/// unfinished, the files it has written are deleted.
 pub struct Transaction {
     storage: Storage,
-    /// The same storage, with what counts its reads and writes.
+    /// The same storage, with counters for reads and writes.
     counted: Option<Storage>,
     base: Committed,
     changes: Vec<Box<dyn Change + Send>>,
-    /// The table as the first changes leave it, how many these are, and their updates.
+    /// The table after the first `made` changes, and their updates.
     staged: Arc<TableMetadata>,
     made: usize,
     updates: Vec<MetadataUpdate>,
     finished: bool,
-    /// What makes it be done once; the first snapshot has it.
+    /// The idempotency key, stored in the first snapshot.
     key: Option<String>,
-    /// The snapshot that an earlier run of the transaction has made.
+    /// The snapshot that an earlier run of the transaction made.
     before: Option<i64>,
 }
 
 impl Transaction {
-    /// A transaction without changes, of a table whose files are in `storage`.
+    /// A transaction without changes; the table's files are in `storage`.
     pub fn new(storage: Storage, base: Committed) -> Self {
         let staged = base.metadata.clone();
         Self {
@@ -51,20 +51,20 @@ impl Transaction {
         }
     }
 
-    /// The transaction is done once: not again, where a branch of the table has a snapshot with this key
-    /// ([`IDEMPOTENCY_KEY`](super::IDEMPOTENCY_KEY)). What it has written is deleted then.
+    /// Makes the transaction idempotent: if a branch of the table has a snapshot with this key
+    /// ([`IDEMPOTENCY_KEY`](super::IDEMPOTENCY_KEY)), nothing is committed, and the files it has written are deleted.
     #[must_use]
     pub fn with_idempotency_key(mut self, key: Option<String>) -> Self {
         self.key = key;
         self
     }
 
-    /// Where the files of the table are.
+    /// The storage of the table's files.
     pub fn storage(&self) -> &Storage {
         self.counted.as_ref().unwrap_or(&self.storage)
     }
 
-    /// Counts what the changes from now on read and write; nothing without `traffic`.
+    /// Counts the reads and writes of the following changes; `None` stops counting.
     pub fn count(&mut self, traffic: Option<Arc<Traffic>>) {
         self.counted = traffic.map(|traffic| self.storage.counted(traffic));
     }
@@ -79,8 +79,10 @@ impl Transaction {
         self.changes.is_empty()
     }
 
+    /// Checks that the transaction is not finished.
+    ///
     /// # Errors
-    /// If the transaction was committed or aborted.
+    /// The transaction was committed or aborted.
     pub fn check_open(&self) -> Result<()> {
         if self.finished {
             return Err(Error::invalid("this transaction is finished: begin a new one"));
@@ -88,15 +90,15 @@ impl Transaction {
         Ok(())
     }
 
-    /// Adds a change without making it.
+    /// Adds a change without applying it.
     pub fn add(&mut self, change: impl Change + Send + 'static) {
         self.changes.push(Box::new(change));
     }
 
-    /// Adds a change and makes it of the table as the others leave it: what is wrong with it is said now.
+    /// Adds a change and applies it to the table as the previous changes leave it, so that its errors show now.
     ///
     /// # Errors
-    /// That of the change, which is then no part of the transaction.
+    /// An error of the change; it is then not part of the transaction.
     pub fn stage(&mut self, change: impl Change + Send + 'static) -> Result<()> {
         self.check_open()?;
         self.metadata()?;
@@ -112,10 +114,10 @@ impl Transaction {
         }
     }
 
-    /// The table's metadata as the changes so far leave it.
+    /// The table's metadata after the changes so far.
     ///
     /// # Errors
-    /// That of a change which cannot be made of the table as it was when the transaction began.
+    /// An error of a change that cannot be applied to the table as it was when the transaction began.
     pub fn metadata(&mut self) -> Result<&Arc<TableMetadata>> {
         while let Some(change) = self.changes.get_mut(self.made) {
             let mut updates = change.updates(&self.staged)?;
@@ -132,23 +134,23 @@ impl Transaction {
     /// Commits the changes.
     ///
     /// # Errors
-    /// As [`commit`]. A transaction is committed once, whatever the outcome.
+    /// As [`commit`]. A transaction can be committed only once, whatever the outcome.
     pub fn commit(&mut self, catalog: &dyn Catalog) -> Result<Committed> {
         self.check_open()?;
         let opened = self.base.clone();
         let committed = commit(catalog, &opened, self);
-        // Unless the outcome is unknown, the changes were informed of it.
+        // [`commit`] has notified the changes unless the outcome is unknown.
         self.finished = true;
         committed
     }
 }
 
 impl Transaction {
-    /// Creates the table that the transaction began with, which no catalog has yet, with all changes, in one commit.
+    /// Creates the transaction's table, which is not in a catalog yet, and commits all changes with it.
     ///
     /// # Errors
-    /// [`Error::CommitStateUnknown`]: it may have been created, and nothing was deleted. Every other error: it has certainly
-    /// not, and what was written is deleted.
+    /// [`Error::CommitStateUnknown`]: the table may have been created, and nothing was deleted. With any other error it
+    /// has certainly not been created, and the written files are deleted.
     pub fn create(&mut self, catalog: &dyn Catalog) -> Result<Committed> {
         self.check_open()?;
         self.metadata()?;
@@ -172,7 +174,7 @@ impl Transaction {
         }
     }
 
-    /// Discards the changes: what they have written is deleted.
+    /// Discards the changes and deletes the files they have written.
     pub fn abort(&mut self) {
         if !std::mem::replace(&mut self.finished, true) {
             self.failed();
@@ -211,7 +213,7 @@ impl Change for Transaction {
 
     fn landed(&mut self, last_attempt: bool) {
         if let Some(before) = self.before {
-            // Unless an earlier attempt of this very transaction had landed.
+            // Unless that snapshot comes from an earlier attempt of this transaction.
             if self.changes.iter().all(|change| change.snapshot_id() != Some(before)) {
                 self.failed();
             }
@@ -226,7 +228,7 @@ impl Change for Transaction {
 }
 
 impl Transaction {
-    /// The updates that all changes make of a table.
+    /// The updates of all changes, applied to a table.
     fn made_of(&mut self, base: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
         if std::ptr::eq(base, &*self.base.metadata) {
             self.metadata()?;

@@ -1,4 +1,4 @@
-//! A change of data and the changes of metadata that it needs, as one.
+//! Combines a change of data with the metadata updates it needs.
 
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata};
 
@@ -6,7 +6,7 @@ use super::{Change, Updates};
 use crate::clock::now_ms;
 use crate::error::Result;
 
-/// A change that is made of a table after some updates.
+/// A change applied after some metadata updates.
 #[derive(Debug)]
 pub struct WithUpdates<C> {
     updates: Option<Updates>,
@@ -14,7 +14,7 @@ pub struct WithUpdates<C> {
 }
 
 impl<C: Change> WithUpdates<C> {
-    /// The change, after the updates if there are any.
+    /// The change, preceded by the updates if there are any.
     pub fn new(updates: Option<Updates>, change: C) -> Self {
         Self { updates, change }
     }

@@ -1,4 +1,4 @@
-//! Tables that begin with a commit (REST catalog: `stage-create`, then a commit that requires `assert-create`).
+//! Tables created by their first commit (REST catalog: `stage-create`, then a commit that requires `assert-create`).
 
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata, UpdateRequirement};
 
@@ -6,10 +6,10 @@ use crate::clock::now_ms;
 use crate::commit::{Catalog, Committed, Outcome};
 use crate::error::{Error, Result, UnknownCommit};
 
-/// The metadata of a new table that these updates make.
+/// Builds the metadata of a new table from its updates.
 ///
 /// # Errors
-/// Updates that lack a part of a table, or contradict each other.
+/// The updates lack a part of a table or contradict each other.
 pub fn created_by(updates: &[MetadataUpdate]) -> Result<TableMetadata> {
     let version = updates.iter().find_map(|update| match update {
         MetadataUpdate::UpgradeFormatVersion { format_version } => Some(*format_version),
@@ -22,11 +22,11 @@ pub fn created_by(updates: &[MetadataUpdate]) -> Result<TableMetadata> {
     Ok(builder.apply_all(updates.iter().cloned())?.build()?)
 }
 
-/// Creates a table by updates, if the catalog has none of its name.
+/// Creates a table from updates if the catalog has no table of its name.
 ///
 /// # Errors
-/// [`Error::CommitStateUnknown`]: it may have been created. Every other error: it has certainly not; a requirement that a
-/// table without metadata does not meet is one.
+/// [`Error::CommitStateUnknown`]: the table may have been created. With any other error it has certainly not been
+/// created; this includes requirements that a table without metadata does not meet.
 pub fn create_table(
     catalog: &dyn Catalog,
     requirements: &[UpdateRequirement],
@@ -39,7 +39,7 @@ pub fn create_table(
         Outcome::Committed(committed) => Ok(committed),
         Outcome::Lost(reason) => Err(Error::CommitFailed(reason)),
         Outcome::Unknown { message, location, cause } => {
-            // Whoever asks may be refused for the same reason: that says nothing.
+            // `load` may fail for the same reason as the commit did, so its error says nothing about the outcome.
             if let Ok(now) = catalog.load(None)
                 && is_created_by(updates, &now, location.as_deref())
             {
@@ -51,7 +51,7 @@ pub fn create_table(
     }
 }
 
-/// Whether a table is the one that these updates create, by its uuid, or by the metadata file that the commit has written.
+/// Whether these updates created this table: it has their uuid or the metadata file that the commit wrote.
 fn is_created_by(updates: &[MetadataUpdate], now: &Committed, location: Option<&str>) -> bool {
     let uuid = updates.iter().find_map(|update| match update {
         MetadataUpdate::AssignUuid { uuid } => Some(uuid.as_str()),

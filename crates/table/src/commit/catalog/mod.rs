@@ -1,7 +1,7 @@
-//! What a commit asks of a catalog (REST catalog: `loadTable`, `commitTable`).
+//! The operations that a commit needs from a catalog (REST catalog: `loadTable`, `commitTable`).
 //!
-//! The files of this folder commit through it: retries, tables created by their first commit, lookups after an unknown outcome,
-//! and catalogs that store the location of a metadata file.
+//! The files of this folder build on them: retries, tables created by their first commit, lookups after an unknown
+//! outcome, and catalogs that store the location of a metadata file.
 
 pub(super) mod creation;
 pub(super) mod pointer;
@@ -13,25 +13,25 @@ use icefield_format::metadata::{MetadataUpdate, UpdateRequirement};
 use super::Committed;
 use crate::error::{Error, Result};
 
-/// The entry of one table in a catalog.
+/// One table in a catalog.
 ///
-/// A catalog checks requirements against the table as it then is and applies updates to it, both in one step. How it
-/// does that is its own affair: [`super::PointerCatalog`] writes a metadata file and swaps a pointer, a server may write
-/// the metadata itself.
+/// A catalog checks the requirements against the current table and applies the updates, atomically. How it does so is
+/// up to the catalog: [`super::PointerCatalog`] writes a metadata file and swaps a pointer; a server may write the
+/// metadata itself.
 pub trait Catalog: Send + Sync {
-    /// Returns the table as the catalog now has it; may return `known` where that is still the current one.
+    /// Returns the current table; may return `known` if that is still current.
     ///
     /// # Errors
-    /// Whatever keeps the catalog from answering. Nothing has been committed.
+    /// Any error that keeps the catalog from answering. Nothing has been committed.
     fn load(&self, known: Option<&Committed>) -> Result<Committed>;
 
     /// Applies `updates` to the table if it meets `requirements`, all or nothing.
     ///
-    /// `base` is the table that the updates were made of, as [`Catalog::load`] returned it. A catalog may refuse every
-    /// table but this one as [`Outcome::Lost`], whatever the requirements say.
+    /// `base` is the table, as [`Catalog::load`] returned it, from which the updates were made. A catalog may return
+    /// [`Outcome::Lost`] if the current table is a different one, even if it meets the requirements.
     ///
     /// # Errors
-    /// The commit has certainly not landed, and trying it again does not help.
+    /// The commit has certainly not landed, and a retry would not help.
     fn commit(
         &self,
         base: &Committed,
@@ -39,11 +39,11 @@ pub trait Catalog: Send + Sync {
         updates: &[MetadataUpdate],
     ) -> Result<Outcome>;
 
-    /// Creates the table by `updates`, if the catalog has none of its name (requirement `assert-create`). A catalog of tables
-    /// that exist need not be able to.
+    /// Creates the table from `updates` if the catalog has no table of its name (requirement `assert-create`). Catalogs
+    /// that serve only existing tables need not implement this.
     ///
     /// # Errors
-    /// The table has certainly not been created, and trying it again does not help; [`Error::Refused`] has the catalog's
+    /// The table has certainly not been created, and a retry would not help; [`Error::Refused`] carries the catalog's
     /// own reason.
     fn create(&self, updates: &[MetadataUpdate]) -> Result<Outcome> {
         let _ = updates;
@@ -54,17 +54,17 @@ pub trait Catalog: Send + Sync {
 /// How a commit ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It landed; the table as it is now.
+    /// The commit landed; the table after it.
     Committed(Committed),
-    /// It has certainly not landed: another commit was first. It can be made anew on top of that one.
+    /// The commit has certainly not landed: another commit was first. The change can be retried on top of that one.
     Lost(String),
-    /// It may have landed, or still land: nothing that it uses may be deleted.
+    /// The commit may have landed or may still land, so no file that it uses may be deleted.
     Unknown {
         /// What happened.
         message: String,
-        /// The metadata file that the table was to have, where the commit has written one.
+        /// The metadata file of the new table, if the commit has written one.
         location: Option<String>,
-        /// The error behind it, of the caller's own code.
+        /// The underlying error, if it comes from the caller's own code.
         cause: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
 }

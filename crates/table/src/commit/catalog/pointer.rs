@@ -1,6 +1,6 @@
-//! Catalogs that hold one pointer a table: the location of its metadata file ("Metastore Tables").
+//! Catalogs that store one pointer per table: the location of its metadata file ("Metastore Tables").
 //!
-//! A commit writes a metadata file of its own name and swaps the pointer from the file that it was made of.
+//! A commit writes a metadata file under a unique name and swaps the pointer from the previous file to it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use crate::commit::{Catalog, Committed, Outcome, read_metadata, write_metadata};
 use crate::error::{Error, Result};
 use crate::storage::{Folders, Places, Storage};
 
-/// Where a catalog says that a table's metadata is.
+/// The pointer to a table's current metadata file.
 pub trait Pointer: Send + Sync {
-    /// The location of the current metadata file.
+    /// Returns the location of the current metadata file.
     fn load(&self) -> Result<String>;
 
-    /// Points from `base` to `new`, at once and only from `base`.
+    /// Atomically moves the pointer from `base` to `new`; fails if it does not point to `base`.
     ///
     /// # Errors
-    /// [`Error::CommitFailed`] if it certainly did not happen, [`Error::Interrupted`] if so and it is not to be tried
-    /// again; any other error means that the outcome is unknown.
+    /// [`Error::CommitFailed`] if the swap certainly did not happen; [`Error::Interrupted`] if it certainly did not
+    /// happen and must not be retried. After any other error the outcome is unknown.
     fn swap(&self, base: &str, new: &str) -> Result<()>;
 
-    /// Adds the table with its first metadata file, if the catalog has none of its name.
+    /// Adds the table with its first metadata file if the catalog has no table of its name.
     ///
     /// # Errors
-    /// [`Error::Refused`], [`Error::CommitFailed`] or [`Error::Interrupted`] if it certainly did not happen; any other error
-    /// means that the outcome is unknown, but for [`Error::Unsupported`] of a catalog that cannot add tables.
+    /// [`Error::Refused`], [`Error::CommitFailed`] or [`Error::Interrupted`] if the table was certainly not added;
+    /// [`Error::Unsupported`] if the catalog cannot add tables. After any other error the outcome is unknown.
     fn add(&self, new: &str) -> Result<()> {
         Err(Error::unsupported(format!("this catalog cannot add tables ({new})")))
     }
@@ -52,7 +52,7 @@ impl<P: Pointer + ?Sized> Pointer for Arc<P> {
     }
 }
 
-/// A catalog of pointers.
+/// A catalog that commits through a [`Pointer`].
 #[derive(Debug, Clone)]
 pub struct PointerCatalog<P> {
     storage: Storage,
@@ -60,7 +60,7 @@ pub struct PointerCatalog<P> {
 }
 
 impl<P: Pointer> PointerCatalog<P> {
-    /// The catalog of this pointer, whose files are in `storage`.
+    /// A catalog for this pointer; the table's files are in `storage`.
     pub fn new(storage: Storage, pointer: P) -> Self {
         Self { storage, pointer }
     }
@@ -69,7 +69,7 @@ impl<P: Pointer> PointerCatalog<P> {
 impl<P: Pointer> Catalog for PointerCatalog<P> {
     fn load(&self, known: Option<&Committed>) -> Result<Committed> {
         let location = self.pointer.load()?;
-        // Metadata files are never changed.
+        // Metadata files never change, so the same location means the same table.
         if let Some(known) = known.filter(|known| known.location == location) {
             return Ok(known.clone());
         }
@@ -83,7 +83,7 @@ impl<P: Pointer> Catalog for PointerCatalog<P> {
         requirements: &[UpdateRequirement],
         updates: &[MetadataUpdate],
     ) -> Result<Outcome> {
-        // The swap holds only from `base`: what that meets, the table meets.
+        // The swap succeeds only from `base`, so checking `base` is enough.
         let unmet = requirements.iter().find_map(|requirement| requirement.check(Some(&base.metadata)).err());
         if let Some(unmet) = unmet {
             return Ok(Outcome::Lost(unmet.to_string()));
@@ -103,12 +103,12 @@ impl<P: Pointer> Catalog for PointerCatalog<P> {
                 delete_old_metadata(&self.storage, &base.metadata, &committed);
                 return Ok(Outcome::Committed(committed));
             }
-            // A request that is delivered twice is refused the second time, for the sake of the first.
+            // A request delivered twice is refused the second time because the first one succeeded.
             Err(Error::CommitFailed(_)) if is_there() => {
                 return Ok(Outcome::Committed(Committed { location, metadata: Arc::new(metadata) }));
             }
             Err(certain @ (Error::CommitFailed(_) | Error::Interrupted(_))) => {
-                // Certainly not in use; that it stays if it cannot be deleted does no harm.
+                // The file is certainly not in use. If it cannot be deleted, it is a harmless orphan.
                 let _ = self.storage.delete(&location);
                 return match certain {
                     Error::CommitFailed(reason) => Ok(Outcome::Lost(reason)),
@@ -128,7 +128,7 @@ impl<P: Pointer> Catalog for PointerCatalog<P> {
             Err(
                 certain @ (Error::Refused(_) | Error::CommitFailed(_) | Error::Interrupted(_) | Error::Unsupported(_)),
             ) => {
-                // Certainly not in use; that it stays if it cannot be deleted does no harm.
+                // The file is certainly not in use. If it cannot be deleted, it is a harmless orphan.
                 let _ = self.storage.delete(&location);
                 return match certain {
                     Error::CommitFailed(reason) => Ok(Outcome::Lost(reason)),
@@ -141,7 +141,7 @@ impl<P: Pointer> Catalog for PointerCatalog<P> {
     }
 }
 
-/// The caller's own error within one of ours.
+/// Extracts the caller's own error from one of this crate's.
 pub(super) fn cause_of(error: Error) -> Option<Box<dyn std::error::Error + Send + Sync>> {
     match error {
         Error::Callback(raised) | Error::Interrupted(raised) => Some(raised),
@@ -150,10 +150,10 @@ pub(super) fn cause_of(error: Error) -> Option<Box<dyn std::error::Error + Send 
     }
 }
 
-/// Deletes the metadata files that have left the log, where the table wants that.
+/// Deletes the metadata files that have dropped out of the log, if the table is configured so.
 ///
-/// The log may come from others, and names what it wants: only files with the name of a metadata file are deleted, in the
-/// folders of the table. The others stay.
+/// Other writers may have put any path into the log. Only files in the folders of the table that are named like
+/// metadata files are therefore deleted.
 fn delete_old_metadata(storage: &Storage, base: &TableMetadata, new: &Committed) {
     let metadata = &new.metadata;
     if !METADATA_DELETE_AFTER_COMMIT_ENABLED.read(metadata.properties()) {
@@ -180,6 +180,6 @@ fn delete_old_metadata(storage: &Storage, base: &TableMetadata, new: &Committed)
     }
     let old: Vec<String> =
         old.into_iter().filter(|file| !kept.contains(&places.place(file))).map(str::to_owned).collect();
-    // The commit has landed; a file that stays is only an orphan.
+    // The commit has landed; a file that cannot be deleted is only an orphan.
     storage.discard(&old, "old metadata files");
 }

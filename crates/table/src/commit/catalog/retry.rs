@@ -1,4 +1,4 @@
-//! Attempts at a commit, until it lands or has certainly failed (`commit.retry.*`).
+//! Retries of a commit until it lands or has certainly failed (`commit.retry.*`).
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use crate::commit::{Catalog, Change, Committed, Outcome, require_same_table};
 use crate::error::{Error, Result, UnknownCommit};
 use crate::interrupt;
 
-/// Commits what `change` makes of the table as it is, anew for each attempt. `opened` is the table as the caller knows it:
-/// the change is committed to no other.
+/// Commits a change; each attempt computes its updates from the current table. `opened` is the table as the caller
+/// knows it: the change is never committed to a different table of the same name.
 ///
 /// # Errors
-/// [`Error::CommitStateUnknown`]: it may have landed, and nothing was deleted. Every other error: it has certainly not,
-/// and [`Change::failed`] was called; [`Error::CommitFailed`] where other commits won all races,
-/// [`Error::TableReplaced`] where another table has taken the place of `opened`.
+/// [`Error::CommitStateUnknown`]: the commit may have landed, and nothing was deleted. With any other error it has
+/// certainly not landed, and [`Change::failed`] was called: [`Error::CommitFailed`] if other commits won every race,
+/// [`Error::TableReplaced`] if another table has replaced `opened`.
 pub fn commit(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change) -> Result<Committed> {
     let mut retries: Option<Retries> = None;
     let mut made = Vec::new();
@@ -47,7 +47,8 @@ pub fn commit(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change
                         continue;
                     }
                     Ok(false) => {
-                        // The last request may have been delivered twice, and refused for the sake of the first.
+                        // The last request may have been delivered twice, and refused because the first delivery
+                        // succeeded.
                         if let Ok(now) = catalog.load(Some(opened))
                             && change.snapshot_id().is_some_and(|id| now.metadata.snapshot(id).is_some())
                         {
@@ -74,17 +75,17 @@ pub fn commit(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change
     }
 }
 
-/// How an attempt ended, unless in an error: then it has certainly not landed, but for the one that says otherwise.
+/// How an attempt ended. An error means that it has certainly not landed, except [`Error::CommitStateUnknown`].
 enum Attempt {
-    /// It landed.
+    /// The attempt landed.
     Landed(Committed),
-    /// It was found in the table, as this attempt has made it or an earlier one, or there is nothing to change.
+    /// The table already has the change, from this attempt or an earlier one, or there is nothing to change.
     Found { committed: Committed, last_attempt: bool },
-    /// Another commit was first; with the properties of the table.
+    /// Another commit was first; with the properties of the table, which configure the retries.
     Lost(String, StringMap),
 }
 
-/// `made` is what the attempt before has made, and then what this one has.
+/// Runs one attempt. `made` holds the updates of the previous attempt and is replaced by those of this one.
 fn attempt(
     catalog: &dyn Catalog,
     opened: &Committed,
@@ -94,11 +95,12 @@ fn attempt(
     let mut base = catalog.load(Some(opened))?;
     require_same_table(opened.metadata.table_uuid(), &base.metadata, &base.location)?;
     if change.snapshot_id().is_some_and(|id| base.metadata.snapshot(id).is_some()) {
-        // A request that is delivered twice is refused the second time, for the sake of the first.
+        // A request delivered twice is refused the second time because the first one succeeded.
         let last_attempt = Sought { location: None, updates: made.as_slice() }.is_last_attempt(&base.metadata);
         return Ok(Attempt::Found { committed: base, last_attempt });
     }
-    // Services answer with metadata that they have read anew: what was made of the same table already is not made again.
+    // Services return newly parsed metadata. If it is unchanged, use `opened` itself: a transaction recognizes it by
+    // its pointer and reuses its updates.
     if base.location == opened.location && base.metadata == opened.metadata {
         base = opened.clone();
     }
@@ -129,7 +131,7 @@ fn attempt(
     })
 }
 
-/// How often, and how long apart, a lost commit is run again.
+/// The remaining retries of a lost commit and the waits between them.
 struct Retries {
     left: i64,
     wait_ms: u64,
@@ -140,7 +142,8 @@ struct Retries {
 
 impl Retries {
     /// # Errors
-    /// A property that cannot be read. That is found out when a commit is lost: one that corrects the property needs none.
+    /// An invalid property. Properties are read only after a commit has lost, so that a commit that corrects one can
+    /// succeed.
     fn new(properties: &StringMap) -> Result<Self> {
         let read = |property: &Property<i64>| property.read_valid(properties);
         let milliseconds = |property| Ok::<_, Error>(u64::try_from(read(property)?).unwrap_or_default());
@@ -149,7 +152,7 @@ impl Retries {
             left: read(&COMMIT_NUM_RETRIES)?,
             wait_ms: milliseconds(&COMMIT_MIN_RETRY_WAIT_MS)?,
             longest_ms: milliseconds(&COMMIT_MAX_RETRY_WAIT_MS)?,
-            // A clock of the day may be set while a commit waits.
+            // Not the system clock, which may be set while a commit waits.
             begin: Instant::now(),
             total,
         })
@@ -161,7 +164,7 @@ impl Retries {
             return Ok(false);
         }
         self.left -= 1;
-        // Losers of one race must not meet again at the next: each waits a length of its own.
+        // Each waits a random time, so that the losers of one race do not collide again.
         let share = u64::from(uuid::Uuid::new_v4().as_bytes()[0]);
         interrupt::sleep(Duration::from_millis(self.wait_ms / 2 + self.wait_ms / 512 * share))?;
         self.wait_ms = self.wait_ms.saturating_mul(2).min(self.longest_ms);

@@ -1,4 +1,5 @@
-//! What became of a commit whose answer was lost (`commit.status-check.*`): it is looked for in the table.
+//! Finds out whether a commit with a lost response has landed, by looking for it in the table
+//! (`commit.status-check.*`).
 
 use std::time::Duration;
 
@@ -12,17 +13,17 @@ use crate::commit::{Catalog, Committed, require_same_table};
 use crate::error::{Error, Result};
 use crate::interrupt;
 
-/// A commit that is looked for.
+/// A commit to look for in a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sought<'a> {
-    /// The metadata file that it has written, where the catalog does not write it.
+    /// The metadata file that the commit has written; `None` if the catalog writes it.
     pub(super) location: Option<&'a str>,
-    /// What it changes.
+    /// The updates of the commit.
     pub(super) updates: &'a [MetadataUpdate],
 }
 
 impl Sought<'_> {
-    /// The last snapshot that it adds.
+    /// The last snapshot that the commit adds.
     fn snapshot(&self) -> Option<&Snapshot> {
         self.updates.iter().rev().find_map(|update| match update {
             MetadataUpdate::AddSnapshot { snapshot } => Some(&**snapshot),
@@ -30,7 +31,7 @@ impl Sought<'_> {
         })
     }
 
-    /// Whether a table has it, which was made of `base`.
+    /// Whether table `now` contains the commit, which was made from `base`.
     fn is_in(&self, base: &Committed, now: &Committed) -> bool {
         let in_log = |own: &str| now.metadata.metadata_log().iter().any(|entry| entry.metadata_file == own);
         if self.location.is_some_and(|own| now.location == own || in_log(own)) {
@@ -38,18 +39,20 @@ impl Sought<'_> {
         }
         match self.snapshot() {
             Some(own) => now.metadata.snapshot(own.snapshot_id).is_some(),
-            // Without a snapshot or a file of its own nothing says who made a change; that it is made does as well.
+            // Without a snapshot or a metadata file of its own, a commit cannot be distinguished from another one with
+            // the same effect; then it is enough that the table has the change.
             None if self.location.is_some() => false,
             None => self.is_kept_by(&now.metadata) || self.leads_to(&base.metadata, &now.metadata),
         }
     }
 
-    /// Whether the updates would change nothing.
+    /// Whether applying the updates would change nothing.
     fn is_kept_by(&self, now: &TableMetadata) -> bool {
         self.applied_to(now).is_some_and(|made| made == *now)
     }
 
-    /// Whether the updates make one table of the other. They may name what they add as the last one, which is there now.
+    /// Whether applying the updates to `base` results in `now`. `is_kept_by` misses updates that refer to what they add
+    /// as the last added one: `now` has it already.
     fn leads_to(&self, base: &TableMetadata, now: &TableMetadata) -> bool {
         let known = |metadata: &TableMetadata| {
             let mut json: Json = serde_json::from_str(&metadata.to_json()).ok()?;
@@ -66,20 +69,20 @@ impl Sought<'_> {
         builder.apply_all(self.updates.iter().cloned()).and_then(MetadataBuilder::build).ok()
     }
 
-    /// Whether the table has it as it was made by the last attempt, and not by one before that.
+    /// Whether the table contains the snapshot of the last attempt, and not of an earlier one.
     pub(super) fn is_last_attempt(&self, now: &TableMetadata) -> bool {
         let Some(own) = self.snapshot() else { return !self.updates.is_empty() };
         now.snapshot(own.snapshot_id).is_some_and(|found| found.manifests == own.manifests)
     }
 }
 
-/// The table as it is now, if it has the commit; none where that was not found: it may still be on its way. `base` is the table
-/// that the commit was made of.
+/// Returns the current table if it contains the commit. `None` if it does not: the request may still be in flight.
+/// `base` is the table from which the commit was made.
 ///
 /// # Errors
-/// [`Error::Interrupted`] if the caller ends the checks.
+/// [`Error::Interrupted`] if the caller stops the checks.
 pub(super) fn look_for(catalog: &dyn Catalog, base: &Committed, sought: Sought<'_>) -> Result<Option<Committed>> {
-    // An error of a property would hide that the outcome is unknown.
+    // An invalid property falls back to the default: its error would hide that the outcome is unknown.
     let properties = base.metadata.properties();
     let number = |property: &Property<i64>| property.read(properties).unwrap_or(property.default).max(0);
     let mut wait_ms = number(&COMMIT_STATUS_CHECKS_MIN_WAIT_MS).cast_unsigned();

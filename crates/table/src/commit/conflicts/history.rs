@@ -1,4 +1,4 @@
-//! What others have committed between the snapshot that an operation started from and the one that it is committed on.
+//! The commits between the snapshot that an operation started from and the one it is committed on top of.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,25 +21,26 @@ use crate::plan::pipeline::{Ordered, Work};
 use crate::snapshot::manifests::of_snapshot;
 use crate::storage::Storage;
 
-/// The snapshots that an operation is checked against: none, if there is no parent.
+/// The snapshots that an operation is checked against; without a parent there are none.
 ///
-/// The checks name the first file that is in the way, the snapshot that put it there, and the operation that it is in the way of.
+/// Each check reports the first conflicting file, the snapshot that added or removed it, and the operation that it
+/// conflicts with.
 #[derive(Debug)]
 pub struct History<'a> {
     storage: &'a Storage,
     base: &'a TableMetadata,
     parent: Option<&'a Snapshot>,
     from: Option<i64>,
-    /// What the operation is called.
+    /// Name of the operation, for messages.
     operation: &'static str,
     specs: Arc<Specs>,
     lists: Mutex<HashMap<i64, Arc<Vec<ManifestFile>>>>,
     limits: Limits,
 }
 
-/// Operations that add data files.
+/// Operations that add rows in data files.
 const ADDING: &[Operation] = &[Operation::Append, Operation::Overwrite];
-/// Operations that have data files which the snapshot before did not have.
+/// Operations after which the table has data files that it did not have before; `Replace` keeps the rows.
 const RENEWING: &[Operation] = &[Operation::Append, Operation::Overwrite, Operation::Replace];
 /// Operations that remove data files.
 const REMOVING: &[Operation] = &[Operation::Overwrite, Operation::Replace, Operation::Delete];
@@ -49,10 +50,10 @@ const DELETING: &[Operation] = &[Operation::Overwrite, Operation::Delete];
 const ADDING_VECTORS: &[Operation] = REMOVING;
 
 impl<'a> History<'a> {
-    /// The snapshots after `from` up to `parent`; without `from`, all there ever were.
+    /// The snapshots after `from` up to `parent`; without `from`, the whole history.
     ///
     /// # Errors
-    /// None of the history itself, which is read when it is asked for.
+    /// Invalid limits. The history itself is read only when a check needs it.
     pub fn new(
         operation: &'static str,
         storage: &'a Storage,
@@ -69,7 +70,7 @@ impl<'a> History<'a> {
         &self.specs
     }
 
-    /// A filter of rows, for [`Scope::Rows`].
+    /// Prepares a row filter for [`Scope::Rows`].
     ///
     /// # Errors
     /// A filter that does not fit the schema.
@@ -77,12 +78,12 @@ impl<'a> History<'a> {
         Selection::new(filter, self.base, &self.specs, case_sensitive)
     }
 
-    /// A filter of conflicts, for [`Scope::Rows`]. None where nothing was committed since: then it need not fit the schema
-    /// of today, as a column may have been renamed meanwhile.
+    /// Prepares a filter of conflicts for [`Scope::Rows`]. Returns `None` if nothing was committed since the start: the
+    /// filter then need not fit the current schema, as a column may have been renamed.
     ///
     /// # Errors
-    /// A filter that does not fit the schema, although there is something to compare with it, and one that fits no schema
-    /// which the table has had.
+    /// A filter that does not fit the current schema although there are commits to check, or that fits no schema the
+    /// table ever had.
     pub fn selection_of_conflicts(&self, filter: &Expr, case_sensitive: bool) -> Result<Option<Selection>> {
         self.selection(filter, case_sensitive).map(Some).or_else(|error| {
             let fitted = self.base.schemas().iter().any(|schema| filter.bind(schema, case_sensitive).is_ok());
@@ -91,7 +92,7 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Refuses a snapshot to start from that is not one of the branch.
+    /// Rejects a start snapshot that is not in the history of the branch.
     ///
     /// # Errors
     /// [`Error::Invalid`].
@@ -107,10 +108,10 @@ impl<'a> History<'a> {
         )))
     }
 
-    /// No data file of the scope was added.
+    /// Checks that no data file in the scope was added.
     ///
     /// # Errors
-    /// [`Error::Validation`], as of all checks.
+    /// [`Error::Validation`] if there is a conflict, as in all checks.
     pub fn no_added_data(&self, scope: Scope<'_>) -> Result<()> {
         let Some((snapshots, written)) = self.written(ADDING, ManifestContent::Data, scope, false)? else {
             return Ok(());
@@ -119,7 +120,7 @@ impl<'a> History<'a> {
         self.refuse(Rule::AddedData, &found, scope, |path, _| format!("added the data file {path}"))
     }
 
-    /// No data file of the scope was added, not even in place of others with the same rows.
+    /// Checks that no data file in the scope was added, not even one that replaces others with the same rows.
     ///
     /// # Errors
     /// [`Error::Validation`].
@@ -131,7 +132,7 @@ impl<'a> History<'a> {
         self.refuse(Rule::AddedData, &found, scope, |path, _| format!("added the data file {path}"))
     }
 
-    /// No data file of the scope was removed.
+    /// Checks that no data file in the scope was removed.
     ///
     /// # Errors
     /// [`Error::Validation`].
@@ -143,7 +144,7 @@ impl<'a> History<'a> {
         self.refuse(Rule::RemovedData, &found, scope, |path, _| format!("removed the data file {path}"))
     }
 
-    /// None of these data files was removed, as far as they are of the scope.
+    /// Checks that none of these data files was removed, as far as they are in the scope.
     ///
     /// # Errors
     /// [`Error::Validation`].
@@ -157,7 +158,7 @@ impl<'a> History<'a> {
         })
     }
 
-    /// No delete file of the scope was added.
+    /// Checks that no delete file in the scope was added.
     ///
     /// # Errors
     /// [`Error::Validation`].
@@ -170,8 +171,8 @@ impl<'a> History<'a> {
         self.refuse(Rule::AddedDeletes, &found, scope, |path, _| format!("added the delete file {path}"))
     }
 
-    /// No delete file of the scope, or that otherwise matters by what becomes of the rows, was added that applies to one of these
-    /// data files.
+    /// Checks that no delete file was added that applies to one of these data files, as far as it is in the scope or
+    /// concerns rows that must be kept (`fate`).
     ///
     /// # Errors
     /// [`Error::Validation`].
@@ -194,7 +195,7 @@ impl<'a> History<'a> {
         })
     }
 
-    /// No deletion vector was added for one of these data files, as far as they are of the scope.
+    /// Checks that no deletion vector was added for one of these data files, as far as they are in the scope.
     ///
     /// # Errors
     /// [`Error::Validation`].
@@ -210,10 +211,10 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Data files in the columns of manifests, those of a spec together.
+    /// Converts data files to the columns of manifest entries, grouped by spec.
     ///
     /// # Errors
-    /// A file of a spec that the table does not have.
+    /// A file with a spec that the table does not have.
     pub fn columns(&self, files: &[DataFile], sequence_number: i64) -> Result<Vec<Written>> {
         let mut by_spec: HashMap<i32, Vec<&DataFile>> = HashMap::new();
         for file in files {
@@ -234,7 +235,7 @@ impl<'a> History<'a> {
         self.from.and_then(|id| self.base.snapshot(id)).map_or(0, |snapshot| snapshot.sequence_number)
     }
 
-    /// The snapshots between, the newest first.
+    /// The snapshots after the start, newest first.
     fn between(&self) -> Result<Vec<&'a Snapshot>> {
         let Some(parent) = self.parent else { return Ok(Vec::new()) };
         let ancestors = self.base.ancestors(parent.snapshot_id).map(|snapshot| &**snapshot);
@@ -252,8 +253,9 @@ impl<'a> History<'a> {
         }
     }
 
-    /// The manifests that snapshots of these operations wrote, as far as they may have files of the scope, and the snapshots;
-    /// none if there are no such snapshots. `all_metrics`: not only those that the scope needs.
+    /// The manifests written by snapshots with these operations, if they may list files in the scope, and the ids of
+    /// these snapshots; `None` if there are no such snapshots. `all_metrics`: reads all metrics, not only those that
+    /// the scope needs.
     fn written(
         &self,
         operations: &[Operation],
@@ -345,7 +347,7 @@ impl<'a> History<'a> {
     }
 }
 
-/// Reading the entries of manifests.
+/// Reads the entries of manifests, as work for a pool.
 #[derive(Debug)]
 struct ReadWork {
     storage: Storage,

@@ -1,4 +1,5 @@
-//! Conflicts with other commits: what they added and removed since an operation started, and the rules that decide.
+//! Conflicts with other commits: which files they added and removed since an operation started, and the rules that
+//! decide.
 
 pub(super) mod history;
 pub mod rule;

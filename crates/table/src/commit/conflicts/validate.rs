@@ -1,8 +1,8 @@
-//! Conflicts with what others have committed meanwhile: rules over the entries of their manifests, without I/O
-//! ("Commit Conflict Resolution and Retry").
+//! Rules for conflicts with other commits, evaluated on the entries of their manifests without I/O ("Commit Conflict
+//! Resolution and Retry").
 //!
-//! Each rule returns the files that are in the way, at most [`MOST`]. Which manifests are looked at, and in which order, is up to the caller
-//! ([`History`](crate::commit::History)).
+//! Each rule returns at most [`MOST`] conflicting files. The caller ([`History`](crate::commit::History)) decides which
+//! manifests to pass, and in which order.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::commit::manifests::specs::{Partitions, Spec};
 use crate::error::{Error, Result};
 use crate::plan::deletes::{DeleteIndex, DeleteKind};
 
-/// How many files in the way are looked for: enough for a message.
+/// Maximum number of conflicting files per rule: enough for an error message.
 pub const MOST: usize = 16;
 
-/// The entries of a manifest that another commit wrote, with what they inherit.
+/// The entries of a manifest that another commit wrote, with inherited values filled in.
 #[derive(Debug, Clone)]
 pub struct Written {
     /// The spec of the manifest.
@@ -32,30 +32,30 @@ pub struct Written {
     pub entries: Arc<Entries>,
 }
 
-/// The files that matter to an operation.
+/// Selects the files that matter to an operation.
 #[derive(Debug, Clone, Copy)]
 pub enum Scope<'a> {
     /// All files.
     All,
-    /// Those that may have rows of a filter.
+    /// Files that may have rows matching a filter.
     Rows(&'a Selection),
-    /// Those of some partitions, and equality deletes that are for files of all partitions.
+    /// Files of some partitions, and equality deletes that apply to files of all partitions.
     Partitions(&'a Partitions),
 }
 
-/// A file that is in the way.
+/// A file that conflicts with the operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// The snapshot that added or removed the file.
     pub snapshot_id: i64,
     /// The file.
     pub path: String,
-    /// The data file that a delete file is about, where that matters.
+    /// The data file that a delete file applies to, if known and relevant.
     pub of: Option<String>,
 }
 
 impl Scope<'_> {
-    /// For each entry, whether the file is one of them.
+    /// For each entry, whether its file is in the scope; `None` if all are.
     fn mask(&self, written: &Written) -> Result<Option<Vec<bool>>> {
         match self {
             Self::All => Ok(None),
@@ -78,10 +78,10 @@ pub(super) fn is_for_all(spec: &PartitionSpec) -> bool {
     spec.is_unpartitioned() && rule::holds(Rule::DeletesEverywhere)
 }
 
-/// Data files of the scope that one of these snapshots added.
+/// Data files in the scope that one of these snapshots added.
 ///
 /// # Errors
-/// Those of the entries.
+/// Invalid entries.
 pub fn added_data_files(
     written: impl IntoIterator<Item = Result<Written>>,
     snapshots: &HashSet<i64>,
@@ -92,10 +92,10 @@ pub fn added_data_files(
     })
 }
 
-/// Data files of the scope that one of these snapshots removed.
+/// Data files in the scope that one of these snapshots removed.
 ///
 /// # Errors
-/// Those of the entries.
+/// Invalid entries.
 pub fn removed_data_files(
     written: impl IntoIterator<Item = Result<Written>>,
     snapshots: &HashSet<i64>,
@@ -106,10 +106,10 @@ pub fn removed_data_files(
     })
 }
 
-/// Those of these data files that one of these snapshots removed.
+/// Those of the `required` data files that one of these snapshots removed.
 ///
 /// # Errors
-/// Those of the entries.
+/// Invalid entries.
 pub fn missing_data_files(
     written: impl IntoIterator<Item = Result<Written>>,
     snapshots: &HashSet<i64>,
@@ -122,10 +122,10 @@ pub fn missing_data_files(
     })
 }
 
-/// Delete files of the scope that are newer than a sequence number.
+/// Delete files in the scope with a data sequence number above `after`.
 ///
 /// # Errors
-/// Those of the entries.
+/// Invalid entries.
 pub fn added_delete_files(
     written: impl IntoIterator<Item = Result<Written>>,
     after: i64,
@@ -137,7 +137,7 @@ pub fn added_delete_files(
 /// Deletion vectors that one of these snapshots added for one of these data files.
 ///
 /// # Errors
-/// Those of the entries.
+/// Invalid entries.
 pub fn added_vectors(
     written: impl IntoIterator<Item = Result<Written>>,
     snapshots: &HashSet<i64>,
@@ -152,32 +152,32 @@ pub fn added_vectors(
     })
 }
 
-/// Data files whose rows must not have been deleted meanwhile.
+/// Data files whose rows must not have been deleted since the operation started.
 #[derive(Debug)]
 pub struct Kept<'a> {
-    /// The files, in the columns of manifests: by their specs.
+    /// The files as columns of manifest entries, grouped by spec.
     pub files: &'a [Written],
-    /// The sequence number that all of them are taken to have: that of the snapshot which the operation started from.
+    /// The sequence number assumed for all of them: that of the snapshot which the operation started from.
     pub after: i64,
-    /// What becomes of their rows.
+    /// What the operation does with their rows.
     pub fate: Fate<'a>,
     /// The table's schema.
     pub schema: &'a Arc<Schema>,
 }
 
-/// What becomes of the rows of data files that are removed.
+/// What an operation does with the rows of data files that it removes.
 #[derive(Debug, Clone, Copy)]
 pub enum Fate<'a> {
-    /// Those of the scope are changed; the others do not matter.
+    /// It changes the rows in the scope; the others do not matter.
     Changed,
-    /// Those of the scope are changed, the others are written again as they were: they must not have been deleted either. Delete
-    /// files that the change itself removes are known to it.
+    /// It changes the rows in the scope and writes the others again unchanged, so these must not have been deleted
+    /// either. The list has the delete files that the operation itself removes and has therefore already applied.
     WrittenAgain(&'a [DataFile]),
-    /// All are written again to files that keep a sequence number: what still applies to them does not matter.
+    /// It writes all rows again to files that keep a sequence number; deletes that still apply to them do not matter.
     Moved(&'a Successors),
 }
 
-/// Data files in place of others with the same rows.
+/// The data files that replace others with the same rows.
 #[derive(Debug, Clone)]
 pub struct Successors {
     /// Their data sequence number.
@@ -187,7 +187,7 @@ pub struct Successors {
 }
 
 impl Fate<'_> {
-    /// Whether a delete file counts, although it is not of the scope.
+    /// Whether a delete file outside the scope counts as a conflict.
     fn is_beside(self, deletes: &Entries, row: usize) -> bool {
         let Self::WrittenAgain(known) = self else { return false };
         let path = deletes.file_path.value(row);
@@ -197,9 +197,9 @@ impl Fate<'_> {
 }
 
 impl Successors {
-    /// Whether an equality delete that applies to the data files before applies to these as well.
+    /// Whether an equality delete that applied to the replaced data files applies to these as well.
     fn keep(&self, spec: &PartitionSpec, entries: &Entries, row: usize) -> bool {
-        // Rows of a partition are in files of that partition, as long as these are of the same spec.
+        // The rows of a partition stay in that partition as long as the spec is the same.
         let reached = spec.is_unpartitioned() || self.specs.iter().all(|id| *id == spec.spec_id);
         let number = &entries.sequence_number;
         let newer = number.is_valid(row) && number.value(row) > self.sequence_number;
@@ -207,10 +207,10 @@ impl Successors {
     }
 }
 
-/// Delete files of the scope that apply to one of the data files.
+/// Delete files that apply to one of the data files, in the scope or relevant by the fate of the rows.
 ///
 /// # Errors
-/// Those of the entries.
+/// Invalid entries.
 pub fn deletes_of_data_files(
     written: impl IntoIterator<Item = Result<Written>>,
     scope: Scope<'_>,
@@ -229,7 +229,7 @@ pub fn deletes_of_data_files(
         if entries.is_empty() {
             continue;
         }
-        // One index a manifest: several snapshots may have written a vector for one data file, one after the other.
+        // One index per manifest: several snapshots may each have written a vector for the same data file.
         let mut index = DeleteIndex::new(kept.schema.clone(), limits);
         index.add(&written.spec.spec, entries.clone())?;
         index.finish();
@@ -256,12 +256,12 @@ pub fn deletes_of_data_files(
     Ok(found)
 }
 
-/// A data file whose rows are removed while another snapshot, or the same one, adds deletes for it.
+/// Returns a data file that is removed although the same change adds deletes for it.
 pub fn removed_and_referenced<'a>(removed: &'a [DataFile], referenced: &HashSet<String>) -> Option<&'a str> {
     removed.iter().map(|file| file.file_path.as_str()).find(|path| referenced.contains(*path))
 }
 
-/// The entries of the scope that are in the way.
+/// The entries in the scope that conflict.
 fn in_the_way(
     written: impl IntoIterator<Item = Result<Written>>,
     scope: Scope<'_>,
@@ -307,7 +307,7 @@ fn is_of(entries: &Entries, row: usize, snapshots: &HashSet<i64>) -> bool {
     entries.snapshot_id.is_valid(row) && snapshots.contains(&entries.snapshot_id.value(row))
 }
 
-/// Whether the file is live and has a larger data sequence number.
+/// Whether the file is live and has a data sequence number above `after`.
 fn is_newer(entries: &Entries, row: usize, after: i64) -> Result<bool> {
     let number = &entries.sequence_number;
     Ok(status(entries, row)?.is_live() && number.is_valid(row) && number.value(row) > after)

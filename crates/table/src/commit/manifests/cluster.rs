@@ -1,4 +1,4 @@
-//! Manifests whose entries are grouped in another way.
+//! Rewrites manifests with their entries grouped by a key.
 
 use std::sync::Arc;
 
@@ -17,24 +17,24 @@ use super::specs::{Spec, Specs};
 use crate::error::{Error, Result};
 use crate::limits::limits;
 
-/// What groups entries: the key of each entry of a manifest, which is of one of the table's specs.
+/// Computes the key of each entry of a manifest; entries with the same key are grouped.
 pub type Clustering = dyn Fn(&Specs, &Spec, &Entries) -> Result<Vec<String>> + Send + Sync;
 
-/// Manifests that were written in the place of others.
+/// The manifests that replace others.
 #[derive(Debug, Clone, Default)]
 pub struct Clustered {
-    /// The new ones.
+    /// The new manifests.
     pub manifests: Vec<ManifestFile>,
-    /// How many entries they have.
+    /// Number of entries in them.
     pub entries: usize,
 }
 
 impl Manifests {
-    /// Writes the live entries of manifests again: those of one partition spec and one key together, in the order in which
-    /// keys are met.
+    /// Rewrites the live entries of manifests. Entries with the same partition spec and key go into the same manifests,
+    /// in the order in which keys first occur.
     ///
     /// # Errors
-    /// That of the clustering, and what keeps a manifest from being read or written.
+    /// An error of the clustering, or of reading or writing a manifest.
     pub fn clustered(&self, base: &TableMetadata, of: &[ManifestFile], clustering: &Clustering) -> Result<Clustered> {
         let (form, specs, limits) = (Form::of(base)?, Specs::of(base), limits()?);
         let mut places: HashMap<(i32, String), usize> = HashMap::new();
@@ -84,12 +84,12 @@ impl Manifests {
     }
 }
 
-/// A key for each entry: its values of some columns of a manifest (`partition`, `file_path`, `record_count`, …) or fields of
-/// its partition tuple. Without columns, all entries have the same key. Where the spec lacks a field that another one of the
-/// table has, the field does not group its entries.
+/// A key for each entry: its values of some columns of a manifest (`partition`, `file_path`, `record_count`, …) or
+/// fields of its partition tuple. Without columns, all entries have the same key. A field that this spec lacks, but
+/// another spec of the table has, does not contribute to the key.
 ///
 /// # Errors
-/// A name that is neither.
+/// A name that is neither a column nor a partition field of any spec.
 pub fn keys_of_columns(specs: &Specs, spec: &Spec, entries: &Entries, names: &[String]) -> Result<Vec<String>> {
     let column = |name: &String| -> Result<Option<ArrayRef>> {
         if name == "partition" {
@@ -113,7 +113,8 @@ pub fn keys_of_columns(specs: &Specs, spec: &Spec, entries: &Entries, names: &[S
     Ok(keys)
 }
 
-/// The place of a partition field in a spec, which may have it under another name; none where no spec has a field of the name.
+/// The position of a partition field in a spec, which may have it under another name; `None` if no spec has a field of
+/// this name.
 fn place_of(specs: &Specs, spec: &Spec, name: &str) -> Option<Option<usize>> {
     let named = |spec: &Spec| spec.spec.fields.iter().find(|field| field.name == name).map(|field| field.field_id);
     let own = spec.spec.fields.iter().position(|field| field.name == name);
@@ -122,10 +123,10 @@ fn place_of(specs: &Specs, spec: &Spec, name: &str) -> Option<Option<usize>> {
     (!ids.is_empty()).then(|| own.or_else(renamed))
 }
 
-/// A key for each value: equal values have equal keys.
+/// A key for each value; equal values have equal keys.
 ///
 /// # Errors
-/// A type without a text.
+/// A type that cannot be formatted as text.
 pub fn keys_of_values(values: &ArrayRef) -> Result<Vec<String>> {
     let options = FormatOptions::default().with_null("\u{0}");
     let formatter = ArrayFormatter::try_new(values, &options).map_err(|error| Error::invalid(error.to_string()))?;

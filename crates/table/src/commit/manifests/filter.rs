@@ -1,7 +1,7 @@
-//! Manifests less the files that a snapshot removes ("Manifests", status 2).
+//! Removes files from manifests ("Manifests", status 2).
 //!
-//! Only manifests that may have one of the files are read, several at a time; those that have one are written anew, with
-//! deleted entries for it. The others stay as they are.
+//! Only manifests that may list one of the removed files are read, several at a time. A manifest that does list one is
+//! rewritten with deleted entries for it; the others are kept unchanged.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -21,60 +21,60 @@ use crate::error::{Error, Result};
 use crate::plan::pipeline::{Ordered, Work};
 use crate::storage::{Place, Places, Storage};
 
-/// Offset and length of a blob; deletion vectors share Puffin files.
+/// Offset and length of a blob: several deletion vectors may share a Puffin file.
 pub(in crate::commit) type Section = (Option<i64>, Option<i64>);
 
-/// Which files of one content are removed.
+/// The files of one content that are removed.
 #[derive(Debug, Default)]
 pub(in crate::commit) struct Removal {
-    /// Files by their paths.
+    /// Removed files by path.
     pub(in crate::commit) files: HashMap<String, Vec<Section>>,
-    /// The partitions of these.
+    /// The partitions of `files`.
     pub(in crate::commit) partitions: Partitions,
-    /// Paths of data files, in whatever partition.
+    /// Paths of removed data files whose partition is unknown.
     pub(in crate::commit) paths: HashSet<String>,
-    /// Both where they lie, for entries that spell a path in another way.
+    /// `files` and `paths` by their places in storage, for entries that spell a path differently.
     pub(in crate::commit) spelled: Option<Spelled>,
-    /// Partitions all of whose files are removed.
+    /// Partitions from which all files are removed.
     pub(in crate::commit) dropped: Partitions,
-    /// Rows; files that have others as well are refused, delete files of others as well are kept.
+    /// Filter of removed rows. A data file in which only some rows match is an error; such a delete file is kept.
     pub(in crate::commit) rows: Option<Arc<Selection>>,
-    /// Of delete files: what is removed for what happens to data files.
+    /// Delete files that become obsolete with the change of data files.
     pub(in crate::commit) dangling: Dangling,
-    /// Whether any removed file is an error.
+    /// Whether removing any file is an error.
     pub(in crate::commit) append_only: bool,
 }
 
-/// Delete files that have nothing to delete any more.
+/// Selects delete files that no longer apply to any row.
 #[derive(Debug, Default, PartialEq)]
 pub(in crate::commit) struct Dangling {
-    /// Those with a smaller data sequence number, in manifests that are read anyway.
+    /// Those with a smaller data sequence number, in manifests that are read for another reason.
     pub(in crate::commit) older_than: i64,
-    /// Data files that are removed; their vectors go with them.
+    /// Removed data files: their deletion vectors are removed with them.
     pub(in crate::commit) data_files: HashSet<String>,
-    /// Data files that get a vector; another one must not stay.
+    /// Data files that get a new deletion vector: the previous one must be removed.
     pub(in crate::commit) with_new_vector: HashSet<String>,
 }
 
-/// A manifest that was written anew.
+/// A rewritten manifest.
 #[derive(Debug, Clone)]
 pub(in crate::commit) struct Filtered {
     pub(in crate::commit) manifest: ManifestFile,
-    /// The files that were removed, counted.
+    /// Counts of the removed files.
     pub(in crate::commit) summary: SummaryBuilder,
-    /// Their paths and places.
+    /// Paths and blob sections of the removed files.
     pub(in crate::commit) removed: Vec<(String, Section)>,
-    /// Their partitions.
+    /// Partitions of the removed files.
     pub(in crate::commit) partitions: Vec<Tuple>,
 }
 
-/// Files that are removed, by where they lie.
+/// Removed files, by their places in storage.
 #[derive(Debug)]
 pub(in crate::commit) struct Spelled {
     places: Places,
-    /// The last parts of their paths.
+    /// The last components of their paths.
     names: HashSet<String>,
-    /// What of them is removed; none for all.
+    /// The blob sections to remove; `None` for the whole file.
     sections: HashMap<Place, Vec<Option<Section>>>,
 }
 
@@ -113,7 +113,7 @@ impl Removal {
         })
     }
 
-    /// Whether a file is removed by its name, however that is spelled.
+    /// Whether a file is removed by its path, in any spelling.
     fn names(&self, path: &str, section: impl Fn() -> Section) -> bool {
         self.paths.contains(path)
             || self.files.get(path).is_some_and(|sections| sections.contains(&section()))
@@ -129,7 +129,7 @@ impl Removal {
             && self.dangling.with_new_vector.is_empty()
     }
 
-    /// Whether a manifest may have one of the files.
+    /// Whether a manifest may list one of the removed files.
     fn may_be_in(&self, spec: &Spec, manifest: &ManifestFile, vectors_in: &Partitions) -> Result<bool> {
         if !manifest.has_live_files() {
             return Ok(false);
@@ -143,7 +143,7 @@ impl Removal {
         self.rows.as_ref().map_or(Ok(false), |rows| rows.may_be_in(spec, manifest))
     }
 
-    /// Which live entries are removed; none where all stay.
+    /// For each entry, whether it is live and removed; `None` if none is.
     fn removed(&self, manifest: &ManifestFile, spec: &Spec, entries: &Entries) -> Result<Option<Vec<bool>>> {
         let matching = self.rows.as_ref().map(|rows| rows.matching(spec, entries)).transpose()?;
         let dropped = self.dropped.of_tuples(spec, entries)?;
@@ -200,7 +200,7 @@ impl Dangling {
     }
 }
 
-/// The data file of a deletion vector.
+/// The data file of a deletion vector; `None` for any other file.
 fn vector_of(entries: &Entries, row: usize) -> Option<&str> {
     let vector = FileFormat::from_name(entries.file_format.value(row)) == Some(FileFormat::Puffin);
     (vector && entries.referenced_data_file.is_valid(row)).then(|| entries.referenced_data_file.value(row))
@@ -215,7 +215,7 @@ pub(in crate::commit) fn section_of(entries: &Entries, row: usize) -> Section {
     (value(&entries.content_offset), value(&entries.content_size_in_bytes))
 }
 
-/// What manifests are read and written with.
+/// How manifests are read and written.
 #[derive(Debug, Clone)]
 pub(in crate::commit) struct Means {
     pub(in crate::commit) specs: Arc<Specs>,
@@ -224,28 +224,28 @@ pub(in crate::commit) struct Means {
     pub(in crate::commit) limits: Limits,
 }
 
-/// Filters manifests of one content; remembers what became of each, for the next attempt.
+/// Filters manifests of one content, and keeps the results for the next attempt.
 #[derive(Debug, Default)]
 pub(in crate::commit) struct ManifestFilter {
     known: HashMap<ManifestKey, Option<Arc<Filtered>>>,
 }
 
-/// What is left of the manifests.
+/// Manifests after filtering.
 #[derive(Debug)]
 pub(in crate::commit) struct Remaining {
-    /// All of them, in their order.
+    /// All manifests, in their original order.
     pub(in crate::commit) manifests: Vec<ManifestFile>,
-    /// Those that were written anew.
+    /// The rewritten ones among them.
     pub(in crate::commit) filtered: Vec<Arc<Filtered>>,
 }
 
 impl ManifestFilter {
-    /// What was made of manifests is not to be used again.
+    /// Forgets earlier results.
     pub(in crate::commit) fn forget(&mut self) {
         self.known.clear();
     }
 
-    /// Manifests of one content without the files that are removed. `vectors_in` has the partitions whose vectors are looked at.
+    /// Filters manifests of one content. `vectors_in` has the partitions in which deletion vectors are looked for.
     pub(in crate::commit) fn filter(
         &mut self,
         older: Vec<ManifestFile>,
@@ -289,14 +289,14 @@ impl ManifestFilter {
     }
 }
 
-/// Reading a manifest, and encoding what is left of it.
+/// Reads a manifest and encodes its replacement, as work for a pool.
 #[derive(Debug)]
 struct FilterWork {
     removal: Arc<Removal>,
     means: Means,
 }
 
-/// What is left of a manifest.
+/// An encoded replacement of a manifest.
 #[derive(Debug)]
 struct Made {
     encoded: Encoded,
@@ -342,7 +342,7 @@ impl Work for FilterWork {
 }
 
 impl FilterWork {
-    /// The manifest anew: existing entries, and deleted ones of the files that are removed.
+    /// Rewrites a manifest: remaining files become existing entries, removed files deleted entries.
     fn without(&self, manifest: &ManifestFile, spec: &Spec, entries: &Entries, gone: &[bool]) -> Result<Made> {
         let mut writer = self.means.output.writer(&self.means.form, spec, manifest.content)?;
         let (mut summary, mut removed, mut seen) = (SummaryBuilder::default(), Vec::new(), HashSet::new());

@@ -1,4 +1,4 @@
-//! Manifests of a new snapshot: those of its own files, and older ones merged (`commit.manifest.*`).
+//! Writes the manifests of a new snapshot's own files, and merges older ones (`commit.manifest.*`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use crate::limits::limits;
 use crate::snapshot::manifests::spec_of;
 use crate::storage::Storage;
 
-/// How many files are added to a manifest before its length is looked at, as in Java.
+/// Number of files after which the length of a manifest is checked, as in Java.
 const FILES_BETWEEN_CHECKS: usize = 250;
 
-/// The manifests of a snapshot.
+/// The manifests of a new snapshot.
 #[derive(Debug, Default)]
 pub struct Arranged {
-    /// All of them, in the order of the manifest list.
+    /// All manifests, in the order of the manifest list.
     pub manifests: Vec<ManifestFile>,
-    /// How many of the parent's are no longer among them, since others took their place.
+    /// Number of the parent's manifests that others replaced.
     pub replaced: usize,
 }
 
-/// Writes the manifests of one snapshot, and remembers all files that it wrote.
+/// Writes the manifests of one snapshot, and remembers all files written.
 #[derive(Debug)]
 pub struct Manifests {
     output: Arc<Output>,
-    /// What merging gave, by what was merged: the same again in the next attempt.
+    /// Merged manifests by what was merged, for reuse in the next attempt.
     merged: BTreeMap<Vec<ManifestKey>, ManifestFile>,
 }
 
@@ -49,7 +49,7 @@ impl Manifests {
         self.output.snapshot_id()
     }
 
-    /// Where they are written.
+    /// The destination of the files.
     pub(in crate::commit) fn output(&self) -> &Arc<Output> {
         &self.output
     }
@@ -59,8 +59,8 @@ impl Manifests {
         self.output.put(format!("{}/{name}", metadata_folder(base)?), bytes)
     }
 
-    /// Manifests of added files of one content, one or more for each partition spec. A file may have a data sequence number
-    /// of its own.
+    /// Writes manifests of added files of one content, one or more for each partition spec. A file may have its own
+    /// data sequence number.
     pub(in crate::commit) fn of_added<'f>(
         &self,
         form: &Form,
@@ -78,7 +78,7 @@ impl Manifests {
             let spec = specs.of_file(first)?;
             let mut writer = self.output.writer(form, spec, content)?;
             for (place, (file, sequence_number)) in files.into_iter().enumerate() {
-                // A header may be longer than the target: no manifest has few files.
+                // The header alone may exceed the target, so the check comes only after some files.
                 if place > 0 && place % FILES_BETWEEN_CHECKS == 0 && writer.length() >= form.target {
                     made.push(self.output.finish(form, writer)?);
                     writer = self.output.writer(form, spec, content)?;
@@ -96,10 +96,10 @@ impl Manifests {
         Ok(made)
     }
 
-    /// Merges manifests of one content, the newest first, and says how many older ones were replaced.
+    /// Merges manifests of one content, newest first, and returns how many older ones were replaced.
     ///
-    /// Manifests of one spec are packed to the target size from the oldest on, so that the under-filled pack is the
-    /// newest; the pack of the new manifest waits until it has enough of them.
+    /// The manifests of a spec are packed to the target size starting with the oldest, so that an under-filled pack is
+    /// the newest one. The pack with the new manifest is merged only once it has enough manifests.
     pub fn merge(&mut self, base: &TableMetadata, all: Vec<ManifestFile>) -> Result<(Vec<ManifestFile>, usize)> {
         let Some(first) = all.first().map(|manifest| manifest.manifest_path.clone()) else { return Ok((all, 0)) };
         if !MANIFEST_MERGE_ENABLED.read(base.properties()) {
@@ -126,7 +126,7 @@ impl Manifests {
         Ok((merged, replaced))
     }
 
-    /// Partition values of a column that is gone have no type any more: such manifests stay as they are.
+    /// Partition values of a dropped column have no known type, so manifests with them are kept unchanged.
     fn can_rewrite(&self, base: &TableMetadata, pack: &[ManifestFile]) -> Result<bool> {
         let Some(manifest) = pack.first() else { return Ok(false) };
         let spec = spec_of(base, manifest)?;
@@ -136,8 +136,8 @@ impl Manifests {
         Ok(fields.into_iter().all(|(field, column)| field.transform.is_void() || known(&column.ty)))
     }
 
-    /// One manifest with the live entries of several, and with those that this snapshot deleted. Entries that other snapshots
-    /// added are existing ones from now on.
+    /// Writes one manifest with the live entries of several, and with the entries that this snapshot deleted. Entries
+    /// that other snapshots added become existing ones.
     fn rewrite(&mut self, form: &Form, specs: &Specs, pack: &[ManifestFile]) -> Result<ManifestFile> {
         let key: Vec<ManifestKey> = pack.iter().map(ManifestKey::of).collect();
         if let Some(known) = self.merged.get(&key) {
@@ -153,10 +153,10 @@ impl Manifests {
         Ok(made)
     }
 
-    /// Partition values are read as the types of today: their columns may have been promoted since.
+    /// Copies entries. Partition values are converted to the current types: columns may have been promoted.
     fn copy(&self, spec: &Spec, manifest: &ManifestFile, writer: &mut ManifestWriter) -> Result<()> {
         let own = manifest.added_snapshot_id == self.snapshot_id();
-        // What the list hands down is not assigned yet for a manifest of this commit.
+        // Sequence numbers of this commit's own manifests are assigned later, so there is nothing to inherit yet.
         let inherit = (!own).then_some(manifest);
         self.read_entries(spec, manifest, inherit, !own, |mut entry| {
             if !own {
@@ -166,7 +166,7 @@ impl Manifests {
         })
     }
 
-    /// A manifest that a caller wrote, written again by this snapshot; all of its entries have one status, added or existing.
+    /// Rewrites a caller's manifest for this snapshot. All of its entries must have one status, added or existing.
     pub(in crate::commit) fn copy_given(
         &self,
         form: &Form,
@@ -195,12 +195,12 @@ impl Manifests {
         self.output.finish(form, writer)
     }
 
-    /// The manifests that a caller wrote in place of others, as those of this snapshot: their entries are existing files.
-    /// Version 1 requires snapshot ids in entries, so they are written again there; otherwise the table owns them when the
-    /// commit lands.
+    /// Takes over manifests that a caller wrote to replace others; their entries are existing files. Version 1 requires
+    /// snapshot ids in entries, so there the manifests are rewritten; otherwise the table owns the caller's files once
+    /// the commit lands.
     ///
     /// # Errors
-    /// A manifest of a spec that the table does not have; in version 1, one that cannot be read.
+    /// A manifest with a spec that the table does not have; in version 1, a manifest that cannot be read.
     pub fn replacing(&self, base: &TableMetadata, given: &[ManifestFile]) -> Result<Vec<ManifestFile>> {
         let (form, specs) = (Form::of(base)?, Specs::of(base));
         let inherits = base.format_version() > FormatVersion::V1;
@@ -237,13 +237,13 @@ impl Manifests {
         (0..entries.len()).try_for_each(|row| each(entries.entry(row, manifest.partition_spec_id).map_err(in_file)?))
     }
 
-    /// A manifest of another format version cannot be used in the next attempt.
+    /// Forgets merged manifests: another format version cannot use them.
     pub(in crate::commit) fn forget(&mut self) {
         self.merged.clear();
     }
 }
 
-/// Packs of at most `target` bytes, filled from the end; the order of manifests stays.
+/// Groups manifests into packs of at most `target` bytes, filled from the end. The order of manifests is kept.
 fn packs(manifests: Vec<ManifestFile>, target: usize) -> Vec<Vec<ManifestFile>> {
     let mut packs: Vec<Vec<ManifestFile>> = Vec::new();
     let mut room = 0;

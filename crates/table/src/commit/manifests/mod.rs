@@ -1,5 +1,5 @@
-//! The manifests of a new snapshot: those of its own files, and the older ones filtered, merged or grouped in another way. Also
-//! the partition specs, row filters and summary counts that this needs.
+//! The manifests of a new snapshot: those of its own files, and older ones filtered, merged or regrouped; with the
+//! partition specs, row filters and summary counts needed for it.
 
 pub(super) mod cluster;
 pub(super) mod filter;

@@ -1,4 +1,4 @@
-//! Manifests that a caller writes before a commit ("Manifests"): to append their files, or to take the place of others.
+//! Manifests that a caller writes before a commit ("Manifests"), to append their files or to replace other manifests.
 
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::write::ManifestWriter;
@@ -11,9 +11,9 @@ use super::specs::Specs;
 use crate::error::{Error, Result};
 use crate::storage::{Existing, Storage};
 
-/// A manifest in the making, without snapshot id: the commit that takes it assigns that, sequence numbers and row ids.
+/// Writes a manifest without a snapshot id: the commit that uses it assigns that, sequence numbers and row ids.
 ///
-/// It is the caller's until the commit lands, and the table's from then on.
+/// The caller owns the file until the commit lands, the table afterwards.
 #[derive(Debug)]
 pub struct NewManifest {
     storage: Storage,
@@ -23,10 +23,10 @@ pub struct NewManifest {
 }
 
 impl NewManifest {
-    /// A manifest of files of one partition spec, by default under a name of its own in the folder of metadata.
+    /// A manifest for files of one partition spec, by default under a unique name in the metadata folder.
     ///
     /// # Errors
-    /// A spec that the table does not have; delete files in a table of version 1.
+    /// A spec that the table does not have; a manifest of delete files in a table of version 1.
     pub fn new(
         storage: Storage,
         base: &TableMetadata,
@@ -42,7 +42,7 @@ impl NewManifest {
         Ok(Self { storage, location, specs, writer })
     }
 
-    /// Adds a file that the commit adds, by default with the data sequence number of its snapshot.
+    /// Adds an entry with status added, by default with the data sequence number of the commit's snapshot.
     ///
     /// # Errors
     /// A file of another spec or content.
@@ -56,8 +56,8 @@ impl NewManifest {
         })
     }
 
-    /// Adds a file that the table has, as its entry says: with the snapshot that added it and its sequence numbers (0 in
-    /// version 1).
+    /// Adds an entry with status existing: a file of the table, with the snapshot that added it and its sequence
+    /// numbers (0 in version 1).
     ///
     /// # Errors
     /// A file of another spec or content.
@@ -87,10 +87,10 @@ impl NewManifest {
         Ok(self.writer.add(&entry)?)
     }
 
-    /// Writes the file, and returns how a manifest list describes it.
+    /// Writes the file and returns its entry for a manifest list.
     ///
     /// # Errors
-    /// A file that is there already, and what keeps it from being written.
+    /// A file that already exists, and errors of writing it.
     pub fn finish(self) -> Result<ManifestFile> {
         let (bytes, manifest) = self.writer.finish(&self.location)?;
         self.storage.put(&self.location, bytes, Existing::Refuse)?;

@@ -1,4 +1,4 @@
-//! The files of one commit in the metadata folder: written under names of their own, and deleted where they are not used.
+//! The files that one commit writes to the metadata folder: under unique names, and deleted if unused.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,13 +18,13 @@ use crate::commit::metadata_file::metadata_folder;
 use crate::error::Result;
 use crate::storage::{Existing, Storage};
 
-/// How the manifests of a table are written.
+/// How manifests of a table are written.
 #[derive(Debug)]
 pub(in crate::commit) struct Form {
     version: u8,
     folder: String,
     compression: Compression,
-    /// Bytes from which on a manifest gets no more files.
+    /// Length in bytes above which a manifest gets no more files.
     pub(super) target: usize,
 }
 
@@ -39,13 +39,13 @@ impl Form {
         })
     }
 
-    /// Where a file of this name lies.
+    /// The location of a file with this name.
     pub(super) fn location(&self, name: &str) -> String {
         format!("{}/{name}", self.folder)
     }
 }
 
-/// A manifest without entries, of a snapshot or of none yet ([`ManifestFile::UNASSIGNED`]).
+/// A writer for a manifest of a snapshot, or of none yet ([`ManifestFile::UNASSIGNED`]).
 pub(super) fn new_writer(
     form: &Form,
     spec: &Spec,
@@ -64,22 +64,22 @@ pub(super) fn new_writer(
     })?)
 }
 
-/// How manifests and manifest lists are compressed.
+/// The compression of manifests and manifest lists.
 pub(in crate::commit) fn compression(base: &TableMetadata) -> Result<Compression> {
     let codec = Codec::from_property(MANIFEST_COMPRESSION.read(base.properties()))?;
     let level = MANIFEST_COMPRESSION_LEVEL.read(base.properties())?;
     Ok(Compression { codec, level: level.and_then(|level| i32::try_from(level).ok()) })
 }
 
-/// A manifest that is encoded, but not written yet.
+/// A manifest that is encoded but not yet written.
 #[derive(Debug)]
 pub(super) struct Encoded {
     pub(super) manifest: ManifestFile,
     bytes: Vec<u8>,
 }
 
-/// A manifest with what it hands down to its entries. Manifests that a transaction wrote before keep their paths at the next
-/// attempt, while their sequence numbers and row ids are those of that attempt.
+/// Identifies a manifest together with the values that its entries inherit. Manifests that a transaction wrote earlier
+/// keep their paths in the next attempt, but get new sequence numbers and row ids.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ManifestKey {
     path: String,
@@ -101,17 +101,17 @@ impl ManifestKey {
     }
 }
 
-/// Where the files of one snapshot are written.
+/// Writes the files of one snapshot.
 #[derive(Debug)]
 pub(in crate::commit) struct Output {
     storage: Storage,
     snapshot_id: i64,
-    /// One for all files of the commit, so that they are found together.
+    /// Shared by the names of all files of the commit, so that they are found together.
     uuid: Uuid,
     count: AtomicU32,
-    /// Every file that was written, used or not.
+    /// All files written, used or not.
     written: Mutex<Vec<String>>,
-    /// Files of the caller that become the table's when the commit lands.
+    /// The caller's files that the table owns once the commit lands.
     adopted: Mutex<Vec<String>>,
 }
 
@@ -139,20 +139,20 @@ impl Output {
         self.uuid
     }
 
-    /// Writes a file of the commit, and returns its location.
+    /// Writes a file of the commit and returns its location.
     pub(super) fn put(&self, location: String, bytes: Vec<u8>) -> Result<String> {
-        // Remembered first: a write that reports a failure may have taken effect.
+        // Remembered first: a write that reports an error may still have created the file.
         locked(&self.written).push(location.clone());
         self.storage.put(&location, bytes, Existing::Refuse)?;
         Ok(location)
     }
 
-    /// A manifest of this snapshot without entries.
+    /// A writer for a manifest of this snapshot.
     pub(super) fn writer(&self, form: &Form, spec: &Spec, content: ManifestContent) -> Result<ManifestWriter> {
         new_writer(form, spec, content, self.snapshot_id)
     }
 
-    /// Encodes a manifest under the next name.
+    /// Encodes a manifest under the next free name.
     pub(super) fn encode(&self, form: &Form, writer: ManifestWriter) -> Result<Encoded> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let (bytes, manifest) = writer.finish(&form.location(&format!("{}-m{number}.avro", self.uuid)))?;
@@ -170,12 +170,12 @@ impl Output {
         self.put_manifest(self.encode(form, writer)?)
     }
 
-    /// Every file that was written and is still there.
+    /// All files written and not deleted since.
     pub(in crate::commit) fn written(&self) -> Vec<String> {
         locked(&self.written).clone()
     }
 
-    /// The table will own this file of the caller, who keeps it if the commit fails.
+    /// Lets the table own this file of the caller once the commit lands; the caller keeps it if the commit fails.
     pub(in crate::commit) fn adopt(&self, location: &str) {
         let mut adopted = locked(&self.adopted);
         if !adopted.iter().any(|known| known == location) {
@@ -183,14 +183,14 @@ impl Output {
         }
     }
 
-    /// The commit has landed: deletes what its snapshot does not use.
+    /// Handles a commit that has landed: deletes files that its snapshot does not use.
     pub(in crate::commit) fn landed(&self, used: &[String]) {
         let adopted = std::mem::take(&mut *locked(&self.adopted));
         locked(&self.written).extend(adopted);
         self.clean(used);
     }
 
-    /// Deletes every written file but those that are used.
+    /// Deletes all written files except the used ones.
     pub(in crate::commit) fn clean(&self, used: &[String]) {
         let mut written = locked(&self.written);
         let (kept, wasted) = std::mem::take(&mut *written).into_iter().partition(|path| used.contains(path));

@@ -1,4 +1,5 @@
-//! A filter of rows as manifests and their entries see it ("Scan Planning"): what may have matching rows, and whose rows match.
+//! Applies a row filter to manifests and their entries ("Scan Planning"): which files may have matching rows, and in
+//! which all rows match.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::plan::deletes::of_key::{OfKey, might_match, statistics};
 use crate::plan::prune::summary;
 
-/// A filter of rows, prepared for the files of every spec of a table.
+/// A row filter, prepared for the files of every spec of a table.
 #[derive(Debug)]
 pub struct Selection {
     text: String,
@@ -28,7 +29,7 @@ pub struct Selection {
     specs: HashMap<i32, OfSpec>,
 }
 
-/// The filter as one spec sees it.
+/// The filter projected to one spec.
 #[derive(Debug)]
 struct OfSpec {
     projection: BoundExpr,
@@ -37,7 +38,7 @@ struct OfSpec {
     residuals: Residuals,
 }
 
-/// How many rows of a file match, as far as its partition and its metrics tell.
+/// How many rows of a file match, as far as its partition and metrics show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowMatch {
     /// No row matches.
@@ -85,7 +86,7 @@ impl Selection {
         &self.text
     }
 
-    /// Metrics that it needs of entries.
+    /// The metrics of entries that the filter needs.
     pub fn metrics(&self) -> Metrics {
         if self.fields.is_empty() { Metrics::none() } else { Metrics::for_filter(self.fields.iter().copied()) }
     }
@@ -102,7 +103,7 @@ impl Selection {
         Ok(self.of(spec)?.summaries.might_match(summaries.as_deref()))
     }
 
-    /// For each entry, whether rows of the file may match.
+    /// For each entry, whether rows of its file may match.
     pub fn might_match(&self, spec: &Spec, entries: &Entries) -> Result<BooleanBuffer> {
         let of_spec = self.of(spec)?;
         let of_metrics = match &self.filter {
@@ -118,7 +119,7 @@ impl Selection {
         Ok(&of_metrics & &BooleanBuffer::collect_bool(entries.len(), of_partition))
     }
 
-    /// For each entry, how many rows of the file match. What the partition decides, the metrics need not.
+    /// For each entry, how many rows of its file match. Metrics are used only for what the partition leaves undecided.
     pub fn matching(&self, spec: &Spec, entries: &Entries) -> Result<Vec<RowMatch>> {
         let (of_tuples, residuals) = self.of(spec)?.residuals.of_partitions(entries.tuples.as_ref())?;
         let residuals: Vec<(InclusiveMetrics, StrictMetrics)> =
@@ -137,7 +138,7 @@ impl Selection {
         (0..entries.len()).map(matching).collect()
     }
 
-    /// For each entry, whether the partition alone, or the metrics alone, prove that every row of the file matches.
+    /// For each entry, whether the partition alone or the metrics alone prove that all rows of its file match.
     pub fn must_match(&self, spec: &Spec, entries: &Entries) -> Result<Vec<bool>> {
         let of_spec = self.of(spec)?;
         let strict = StrictMetrics::new(&self.filter);

@@ -1,4 +1,4 @@
-//! The partition specs of a table ("Partition Evolution"), and sets of partitions of any of them.
+//! The partition specs of a table ("Partition Evolution"), and sets of partitions across specs.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use crate::plan::deletes::partition_key;
 /// The partition values of a file.
 pub type Tuple = Vec<Option<Value>>;
 
-/// A partition spec, and a schema that has the columns of its fields.
+/// A partition spec with a schema that has its source columns.
 #[derive(Debug, Clone)]
 pub struct Spec {
     /// The spec.
     pub spec: Arc<PartitionSpec>,
-    /// The current schema; where it lacks a column of the spec, the newest one that has all of them.
+    /// The current schema, or the newest one with all source columns if the current one lacks some.
     pub schema: Arc<Schema>,
     /// The type of partition tuples.
     pub partition_type: StructType,
-    /// The types of the columns of the fields.
+    /// The types of the source columns.
     sources: Vec<PrimitiveType>,
 }
 
@@ -54,18 +54,18 @@ impl Spec {
         }
     }
 
-    /// The path of a partition, as summaries and messages have it.
+    /// The path of a partition, as in summaries and messages.
     ///
     /// # Errors
-    /// A tuple that is not one of the spec.
+    /// A tuple that does not fit the spec.
     pub fn path(&self, partition: &[Option<Value>]) -> Result<String> {
         Ok(partition_path(&self.spec, &self.sources, partition)?)
     }
 
-    /// Data files as a manifest has them, with this data sequence number: what is asked of entries can be asked of them.
+    /// Converts data files to manifest entries with this data sequence number, so that code for entries works on them.
     ///
     /// # Errors
-    /// A file that is not of this spec.
+    /// A file of another spec.
     pub(in crate::commit) fn entries(&self, files: &[&DataFile], sequence_number: i64) -> Result<Entries> {
         let mut writer = ManifestWriter::new(ManifestOptions {
             format_version: 2,
@@ -94,7 +94,7 @@ impl Spec {
         Ok(entries::read(&writer.finish("")?.0, &options, &limits()?)?)
     }
 
-    /// Whether files of this partition may be in a manifest with these summaries.
+    /// Whether a manifest with these summaries may list files of this partition.
     fn may_contain(&self, summaries: &[FieldSummary], partition: &[Option<Value>]) -> bool {
         let fields = self.partition_type.fields.iter().zip(summaries).zip(partition);
         fields.into_iter().all(|((field, summary), value)| {
@@ -107,7 +107,7 @@ impl Spec {
 fn may_contain(ty: &PrimitiveType, summary: &FieldSummary, value: Option<&Value>) -> bool {
     let Some(value) = value else { return summary.contains_null };
     if matches!(ty, PrimitiveType::Unrecognized(_)) {
-        // The bounds are those of a type that is not known.
+        // The bounds have an unknown type.
         return true;
     }
     let Some(datum) = Datum::of(value) else { return true };
@@ -131,7 +131,7 @@ impl Specs {
         Self(base.partition_specs().iter().map(|spec| (spec.spec_id, Arc::new(Spec::new(base, spec)))).collect())
     }
 
-    /// All of them.
+    /// All specs.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Spec>> {
         self.0.values()
     }
@@ -153,7 +153,7 @@ impl Specs {
     /// The spec of a manifest.
     ///
     /// # Errors
-    /// A manifest of a spec that the table does not have.
+    /// A manifest with a spec that the table does not have.
     pub fn of_manifest(&self, manifest: &ManifestFile) -> Result<&Arc<Spec>> {
         self.0.get(&manifest.partition_spec_id).ok_or_else(|| {
             let id = manifest.partition_spec_id;
@@ -161,10 +161,10 @@ impl Specs {
         })
     }
 
-    /// The spec of a file that is added or removed.
+    /// The spec of a file to be added or removed.
     ///
     /// # Errors
-    /// A spec that the table does not have, and a tuple that is not one of it.
+    /// A spec that the table does not have, or a tuple that does not fit it.
     pub fn of_file(&self, file: &DataFile) -> Result<&Arc<Spec>> {
         let (path, id) = (&file.file_path, file.partition_spec_id);
         let spec = self
@@ -179,7 +179,7 @@ impl Specs {
     }
 }
 
-/// A set of partitions.
+/// A set of partitions of any spec.
 #[derive(Debug, Clone, Default)]
 pub struct Partitions {
     keys: HashSet<Vec<u8>>,
@@ -187,24 +187,24 @@ pub struct Partitions {
 }
 
 impl Partitions {
-    /// Adds one.
+    /// Adds a partition.
     pub fn insert(&mut self, spec_id: i32, partition: &[Option<Value>]) {
         if self.keys.insert(partition_key(spec_id, partition)) {
             self.by_spec.entry(spec_id).or_default().push(partition.to_vec());
         }
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Whether this is one of them.
+    /// Whether the set has this partition.
     pub fn contains(&self, spec_id: i32, partition: &[Option<Value>]) -> bool {
         !self.keys.is_empty() && self.keys.contains(&partition_key(spec_id, partition))
     }
 
-    /// For each partition tuple of a manifest, whether it is one of them.
+    /// For each partition tuple of a manifest, whether the set has it.
     pub fn of_tuples(&self, spec: &Spec, entries: &Entries) -> Result<Vec<bool>> {
         if self.keys.is_empty() {
             return Ok(vec![false; entries.tuples.len()]);
@@ -213,7 +213,7 @@ impl Partitions {
         (0..entries.tuples.len()).map(contains).collect()
     }
 
-    /// Whether a manifest may have files of one of them.
+    /// Whether a manifest may list files of a partition in the set.
     pub fn may_be_in(&self, spec: &Spec, manifest: &ManifestFile) -> bool {
         let Some(tuples) = self.by_spec.get(&manifest.partition_spec_id) else { return false };
         let Some(summaries) = &manifest.partitions else { return true };

@@ -8,7 +8,7 @@ use icefield_format::metadata::{Operation, StringMap, Summary};
 
 use crate::error::{Error, Result};
 
-/// Total, and what adds to it and takes from it.
+/// Each total, the count that increases it and the count that reduces it.
 const TOTALS: [(&str, &str, &str); 6] = [
     ("total-records", "added-records", "deleted-records"),
     ("total-files-size", "added-files-size", "removed-files-size"),
@@ -18,15 +18,15 @@ const TOTALS: [(&str, &str, &str); 6] = [
     ("total-equality-deletes", "added-equality-deletes", "removed-equality-deletes"),
 ];
 
-/// Counts of one kind of change, of the whole snapshot or of a partition.
+/// Counts of changes, for the whole snapshot or one partition.
 #[derive(Debug, Clone, Default)]
 struct Counts {
     known: BTreeMap<&'static str, i64>,
-    /// Those to which a file adds that does not know its rows, as some of old imports.
+    /// Counts with an unknown part: some old imports have files without a row count.
     unknown: BTreeSet<&'static str>,
 }
 
-/// The order in which counts stand in the text of a partition.
+/// The order of counts in the text of a partition.
 const ORDER: [&str; 18] = [
     "added-data-files",
     "deleted-data-files",
@@ -48,7 +48,7 @@ const ORDER: [&str; 18] = [
     "removed-equality-deletes",
 ];
 
-/// How counts of added files are named, or those of removed ones.
+/// The names of counts for added files, or those for removed ones.
 struct Names {
     size: &'static str,
     data_files: &'static str,
@@ -99,7 +99,7 @@ impl Counts {
     }
 
     fn count(&mut self, file: &DataFile, names: &Names) {
-        // A deletion vector is a part of its file.
+        // For a deletion vector, count only its blob, not the whole Puffin file.
         self.add(names.size, file.content_size_in_bytes.unwrap_or(file.file_size_in_bytes));
         match file.content {
             FileContent::Data => {
@@ -125,63 +125,64 @@ impl Counts {
         self.unknown.extend(&other.unknown);
     }
 
-    /// The counts that are not zero.
+    /// The counts above zero.
     fn shown(&self) -> impl Iterator<Item = (&'static str, i64)> {
         ORDER.iter().filter_map(|name| Some((*name, *self.known.get(name)?))).filter(|(_, count)| *count > 0)
     }
 }
 
-/// A summary in the making.
+/// Collects the entries of a summary.
 #[derive(Debug, Clone, Default)]
 pub struct SummaryBuilder {
     counts: Counts,
     partitions: BTreeMap<String, Counts>,
-    /// Entries of the operation.
+    /// Entries that the operation sets.
     entries: StringMap,
-    /// Files that were removed and stood in a manifest more than once.
+    /// Number of removed entries whose file the same manifest lists more than once.
     duplicates: i64,
-    /// Counts of an operation of its own.
+    /// Counts that only one operation has.
     notes: BTreeMap<&'static str, usize>,
-    /// Whether files were added of which only the number is known.
+    /// Whether files were added whose partitions are unknown.
     unknown_partitions: bool,
 }
 
 impl SummaryBuilder {
-    /// A file was added to the partition of this path, which is empty in an unpartitioned table.
+    /// Counts a file added to the partition with this path; the path is empty in an unpartitioned table.
     pub fn added(&mut self, file: &DataFile, partition: String) {
         self.counts.count(file, &ADDED);
         self.partitions.entry(partition).or_default().count(file, &ADDED);
     }
 
-    /// A file was removed from the partition of this path.
+    /// Counts a file removed from the partition with this path.
     pub fn removed(&mut self, file: &DataFile, partition: String) {
         self.counts.count(file, &REMOVED);
         self.partitions.entry(partition).or_default().count(file, &REMOVED);
     }
 
-    /// An entry of the operation itself; one of the caller by this name goes before it.
+    /// Sets an entry of the operation itself; a caller's entry of the same name takes precedence.
     pub fn set(&mut self, name: &str, value: &str) {
         self.entries.insert(name.to_owned(), value.to_owned());
     }
 
-    /// A file was removed that the same manifest had already, which is counted once.
+    /// Counts a removed file that the same manifest lists again; its size and rows are counted once.
     pub fn removed_again(&mut self) {
         self.duplicates += 1;
     }
 
-    /// A manifest of added data files was taken as it is: neither their sizes nor their partitions are known.
+    /// Counts an appended manifest of added data files: only the number of files and rows is known, not sizes and
+    /// partitions.
     pub fn appended(&mut self, manifest: &ManifestFile) {
         self.counts.add(ADDED.data_files, manifest.added_files_count.map_or(0, i64::from));
         self.counts.add(ADDED.records, manifest.added_rows_count.unwrap_or(0));
         self.unknown_partitions = true;
     }
 
-    /// A count that only this operation has.
+    /// Sets a count that only this operation has.
     pub fn note(&mut self, name: &'static str, count: usize) {
         self.notes.insert(name, count);
     }
 
-    /// Adds what another one has counted.
+    /// Adds the counts of another summary.
     pub fn merge(&mut self, other: &Self) {
         self.counts.merge(&other.counts);
         for (path, counts) in &other.partitions {
@@ -194,13 +195,13 @@ impl SummaryBuilder {
         self.unknown_partitions |= other.unknown_partitions;
     }
 
-    /// A count by its name in the summary; zero if there is none.
+    /// A count by its name in the summary; 0 if missing.
     pub fn count(&self, name: &str) -> i64 {
         self.counts.known.get(name).copied().unwrap_or(0)
     }
 
-    /// The summary. `previous` is that of the branch's snapshot before, where the branch has one; `partition_limit` is
-    /// the number of changed partitions up to which each is listed.
+    /// Builds the summary. `previous` is the summary of the parent snapshot, if there is one. Changed partitions are
+    /// listed one by one up to `partition_limit`.
     pub fn build(
         &self,
         operation: Operation,
@@ -236,7 +237,7 @@ impl SummaryBuilder {
         Ok(summary)
     }
 
-    /// What the summary has of partitions.
+    /// Adds the entries about partitions.
     fn partitions(&self, limit: usize, entries: &mut StringMap) {
         entries.insert("changed-partition-count".to_owned(), self.partitions.len().to_string());
         if self.partitions.len() > limit {
@@ -251,7 +252,7 @@ impl SummaryBuilder {
         }
     }
 
-    /// A total; none where the one before is not known, or what is added to it or taken from it.
+    /// A total; `None` if the previous total, or the count that increases or reduces it, is unknown.
     fn total(&self, previous: Option<&StringMap>, total: &str, added: &str, removed: &str) -> Option<i64> {
         if [added, removed].iter().any(|name| self.counts.unknown.contains(name)) {
             return None;
