@@ -6,9 +6,9 @@ use super::schema::Schema;
 /// How to pass over one value: a schema, reduced to what its bytes look like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Skip {
-    /// So many bytes.
+    /// This number of bytes.
     Bytes(u64),
-    /// So many varints.
+    /// This number of varints.
     Varints(u64),
     /// A length and as many bytes.
     Prefixed,

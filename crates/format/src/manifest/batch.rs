@@ -1,4 +1,4 @@
-//! Manifest lists and manifests as Arrow batches, with the names of the specification: what leaves the crate for Python.
+//! Converts manifest lists and manifests to Arrow batches for Python, with the names of the specification.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::fields::{DATA_FILE, EntryField, PARTITION, Record};
 use super::list::ManifestList;
 use super::{Entries, ManifestFile};
 
-/// A column and its name; required where it can hold no null.
+/// A column with its field; `required` columns contain no nulls.
 fn column(name: &str, required: bool, array: ArrayRef) -> (Field, ArrayRef) {
     (Field::new(name, array.data_type().clone(), !required), array)
 }
@@ -25,8 +25,8 @@ fn failed(error: impl std::fmt::Display) -> Error {
 }
 
 impl Entries {
-    /// The entries in the form of the `entries` metadata table: status, snapshot and sequence numbers, and the file as a
-    /// struct. Metrics that were not read are left out.
+    /// Converts the entries to a batch in the form of the `entries` metadata table: status, snapshot id and sequence
+    /// numbers, and the file as a struct. Metrics that were not read are omitted.
     pub fn to_record_batch(&self) -> Result<RecordBatch> {
         let (fields, columns): (Vec<_>, Vec<_>) = self.named_columns(Record::File).into_iter().unzip();
         let files = StructArray::try_new(Fields::from(fields), columns, None).map_err(failed)?;
@@ -50,7 +50,7 @@ impl Entries {
 }
 
 impl ManifestList {
-    /// The manifests, one a row, with the fields of the specification.
+    /// Converts the list to a batch with a row for each manifest and the fields of the specification.
     pub fn to_record_batch(&self) -> Result<RecordBatch> {
         let all = &self.manifests;
         let longs = |get: fn(&ManifestFile) -> Option<i64>| -> ArrayRef {
@@ -84,7 +84,7 @@ impl ManifestList {
     }
 }
 
-/// The summaries as lists of structs.
+/// Converts the partition summaries to lists of structs.
 fn summaries(manifests: &[ManifestFile]) -> Result<ListArray> {
     let (mut nulls, mut nans) = (BooleanBuilder::new(), BooleanBuilder::new());
     let (mut lower, mut upper) = (BinaryBuilder::new(), BinaryBuilder::new());

@@ -1,4 +1,4 @@
-//! Builders of columns that can discard the unfinished row: an entry that a filter excludes leaves nothing behind.
+//! Column builders that can discard an unfinished row, so that an entry excluded by a filter leaves no trace.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, FieldRef};
 
 use crate::{Error, Result};
 
-/// A column of numbers.
+/// Builds a column of numbers.
 #[derive(Debug)]
 pub(super) struct NumberBuilder<T: ArrowPrimitiveType> {
     values: Vec<T::Native>,
@@ -43,7 +43,7 @@ impl<T: ArrowPrimitiveType> NumberBuilder<T> {
     }
 }
 
-/// A column of bytes or text.
+/// Builds a column of bytes or text.
 #[derive(Debug)]
 pub(super) struct BytesBuilder {
     bytes: Vec<u8>,
@@ -80,14 +80,14 @@ impl BytesBuilder {
         BinaryArray::new(offsets(self.offsets), self.bytes.into(), self.valid.finish())
     }
 
-    /// The column as text; an error if a value is not UTF-8.
+    /// Returns the column as text; an error if a value is not UTF-8.
     pub(super) fn finish_text(mut self, field: &str) -> Result<StringArray> {
         let made = StringArray::try_new(offsets(self.offsets), self.bytes.into(), self.valid.finish());
         made.map_err(|error| Error::corrupt(field, error.to_string()))
     }
 }
 
-/// A column of lists of numbers.
+/// Builds a column of lists of numbers.
 #[derive(Debug)]
 pub(super) struct ListBuilder<T: ArrowPrimitiveType> {
     values: Vec<T::Native>,
@@ -107,7 +107,7 @@ impl<T: ArrowPrimitiveType> ListBuilder<T> {
         self.values.push(value);
     }
 
-    /// Ends the row: the values added since the last one, or null.
+    /// Ends the row with the values added since the previous one, or with null.
     pub(super) fn end(&mut self, is_some: bool) {
         self.offsets.push(offset(self.values.len()));
         self.valid.append(is_some);
@@ -118,7 +118,7 @@ impl<T: ArrowPrimitiveType> ListBuilder<T> {
         self.values.truncate(self.offsets.last().map_or(0, |offset| offset.as_usize()));
     }
 
-    /// Bytes of the values.
+    /// Size of the values in bytes.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(self.values.as_slice())
     }
@@ -129,7 +129,8 @@ impl<T: ArrowPrimitiveType> ListBuilder<T> {
     }
 }
 
-/// An offset into decompressed data, which `Decompressor` limits to less than 2^31 bytes.
+/// Converts a length in decompressed data to an offset. It fits, since `Decompressor` limits the data to less than 2^31
+/// bytes.
 pub(super) fn offset(length: usize) -> i32 {
     i32::try_from(length).unwrap_or(i32::MAX)
 }
@@ -138,7 +139,7 @@ fn offsets(offsets: Vec<i32>) -> OffsetBuffer<i32> {
     OffsetBuffer::new(ScalarBuffer::from(offsets))
 }
 
-/// The field of a list of numbers.
+/// The element field of a list of numbers.
 pub(super) fn item(data_type: DataType) -> FieldRef {
     Arc::new(Field::new("element", data_type, false))
 }

@@ -1,4 +1,4 @@
-//! One file and its entry as values: what writers of manifests take, and what a row of [`Entries`] becomes on demand.
+//! Files and entries as values: the input of manifest writers, and rows of [`Entries`] converted on demand.
 
 use arrow_array::Array;
 
@@ -13,7 +13,7 @@ macro_rules! data_file {
         /// A data or delete file ("Data File Fields").
         #[derive(Debug, Clone, PartialEq, Default)]
         pub struct DataFile {
-            /// The partition spec of the tuple. It is written into the header of the manifest, not into the entry.
+            /// The partition spec of the tuple. It is written to the header of the manifest, not to the entry.
             pub partition_spec_id: i32,
             /// The partition tuple, in the order of the spec.
             pub partition: Vec<Option<Value>>,
@@ -21,7 +21,7 @@ macro_rules! data_file {
         }
 
         impl Entries {
-            /// The file of an entry as a value. Metrics that were not read are missing.
+            /// Returns the file of an entry as a value, without metrics that were not read.
             pub fn file(&self, row: usize, partition_spec_id: i32) -> Result<DataFile> {
                 self.check(row)?;
                 Ok(DataFile {
@@ -38,7 +38,7 @@ entry_fields!(file, data_file);
 
 macro_rules! manifest_entry {
     ($($group:ident { $(#[$doc:meta])* $name:ident: $value:ty => $($declared:tt)* })*) => {
-        /// A file and what became of it ("Manifest Entry Fields").
+        /// A file with its status and sequence numbers ("Manifest Entry Fields").
         #[derive(Debug, Clone, PartialEq)]
         pub struct ManifestEntry {
             $($(#[$doc])* pub $name: $value,)*
@@ -47,7 +47,7 @@ macro_rules! manifest_entry {
         }
 
         impl Entries {
-            /// An entry as a value. Metrics that were not read are missing.
+            /// Returns an entry as a value, without metrics that were not read.
             pub fn entry(&self, row: usize, partition_spec_id: i32) -> Result<ManifestEntry> {
                 let file = self.file(row, partition_spec_id)?;
                 Ok(ManifestEntry { $($name: ReadField::value(&self.$name, row)?,)* file })
@@ -59,14 +59,14 @@ macro_rules! manifest_entry {
 entry_fields!(entry, manifest_entry);
 
 impl DataFile {
-    /// The file format; `None` if the specification does not have its name.
+    /// The file format; `None` if the specification has no format with this name.
     pub fn format(&self) -> Option<FileFormat> {
         FileFormat::from_name(&self.file_format)
     }
 }
 
 impl Entries {
-    /// One of the partition tuples.
+    /// Returns a partition tuple by its index in `tuples`.
     pub fn tuple(&self, place: usize) -> Result<Vec<Option<Value>>> {
         if place >= self.tuples.len() {
             return Err(Error::invalid(format!("there is no partition tuple {place}")));
@@ -76,7 +76,7 @@ impl Entries {
         fields.iter().zip(columns).map(|(field, column)| partition_value(column, field, place)).collect()
     }
 
-    /// The partition tuple of an entry.
+    /// Returns the partition tuple of an entry.
     pub fn partition_of(&self, row: usize) -> Result<Vec<Option<Value>>> {
         self.check(row)?;
         let fields = &self.partition_type.fields;
@@ -85,7 +85,7 @@ impl Entries {
     }
 }
 
-/// A value of a partition column.
+/// Reads a value of a partition column.
 fn partition_value(column: &arrow_array::ArrayRef, field: &crate::types::Field, row: usize) -> Result<Option<Value>> {
     super::partition::value(column, &field.ty, row).ok_or_else(|| {
         Error::invalid(format!("the partition column {} does not have the type of its field", field.name))

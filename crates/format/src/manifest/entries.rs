@@ -1,4 +1,4 @@
-//! A manifest as columns: one row a file ("Manifests").
+//! Reads a manifest to columns, one row per file ("Manifests").
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use super::read::steps::Steps;
 
 /// Reads a manifest.
 ///
-/// The memory that it takes is bounded by `limits`: one decompressed block and the columns together take no more than the
-/// budget of a file of this length.
+/// `limits` bounds the memory: one decompressed block and the columns together stay within the budget for a file of
+/// this length.
 ///
 /// # Errors
-/// Corrupt bytes, and a manifest with fewer entries than its list says: a file that was cut between two blocks is
-/// a sound Avro file.
+/// Corrupt bytes, or fewer entries than the manifest list says: a file cut between two blocks is still a valid Avro
+/// file.
 pub fn read(bytes: &[u8], options: &ReadOptions<'_>, limits: &Limits) -> Result<Entries> {
     let limits = &limits.budget(bytes.len()).of_avro(limits);
     let container = Container::open(bytes)?;
@@ -28,8 +28,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions<'_>, limits: &Limits) -> Result<
     let inherited = options.inherit.map(Inherited::of);
     let decode = |form| Decoder::new(&steps, options, inherited, form).run(&container, limits);
     let columns = if steps.has_fixed() {
-        // The Java library writes a length before `fixed` partition values, against its own schema. Its form is tried
-        // first: it demands that length before each value, so it does not take the plain form for its own.
+        // The Java library writes a length before `fixed` partition values, in conflict with its own schema. Try that
+        // form first: it requires the length before every value, so it cannot misread the plain form.
         decode(FixedForm::Prefixed).or_else(|_| decode(FixedForm::Plain))?
     } else {
         decode(FixedForm::Plain)?

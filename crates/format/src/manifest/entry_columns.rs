@@ -1,4 +1,4 @@
-//! The entries of a manifest as columns ("Manifest Entry Fields", "Data File Fields"), its header and its counts.
+//! Columns of the entries of a manifest ("Manifest Entry Fields", "Data File Fields"), with its header and counts.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::list::ManifestFile;
 use super::metrics::MetricMap;
 use super::{FileContent, ManifestContent, Status};
 
-/// Entries of a manifest by status, whether they were kept or not.
+/// Number of entries in a manifest by status, including entries that were filtered out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Files of earlier snapshots.
@@ -30,14 +30,14 @@ pub struct Tally {
     pub deleted: usize,
 }
 
-/// The header of a manifest. Each key may be missing: readers know spec and schema from the table's metadata.
+/// Header of a manifest. Every key is optional: readers get spec and schema from the table's metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ManifestHeader {
-    /// `format-version`; 1 where it is missing.
+    /// `format-version`; 1 if missing.
     pub format_version: u8,
-    /// `content`; data where it is missing.
+    /// `content`; data if missing.
     pub content: ManifestContent,
-    /// `schema`: the table's schema when it was written, as JSON.
+    /// `schema`: the table's schema when the manifest was written, as JSON.
     pub schema: Option<String>,
     /// `schema-id`
     pub schema_id: Option<i32>,
@@ -52,7 +52,7 @@ trait EntryColumn: Sized {
     /// The column as an array; `None` if it was not read.
     fn to_array(&self) -> Option<ArrayRef>;
     fn memory(&self) -> usize;
-    /// The column after `change`, which keeps its type.
+    /// Applies `change` to the column, which must keep its type.
     fn changed(&self, change: &mut Change<'_>) -> Result<Self>;
 }
 
@@ -101,34 +101,35 @@ macro_rules! columns {
     ($($group:ident {
         $(#[$doc:meta])* $name:ident: $value:ty => $column:ty = $($declared:tt)*
     })*) => {
-        /// The entries of a manifest, column by column. All columns have the same length; metrics that were not read are
-        /// `None`.
+        /// The entries of a manifest, column by column. All columns have the same length; metrics that were not read
+        /// are `None`.
         #[derive(Debug, Clone, PartialEq)]
         pub struct Entries {
-            /// The header of the manifest.
+            /// Header of the manifest.
             pub header: Arc<ManifestHeader>,
-            /// Number of entries of the manifest by status, including those that were left out.
+            /// Number of entries in the manifest by status, including those filtered out.
             pub tally: Tally,
-            /// Entries whose metrics were read ([`ReadOptions::keep_excluded`]): those of the others are null. `None`: all.
+            /// Which entries have metrics ([`ReadOptions::keep_excluded`]); the metrics of the others are null. `None`:
+            /// all have.
             ///
             /// [`ReadOptions::keep_excluded`]: super::ReadOptions::keep_excluded
             pub metrics_read: Option<BooleanBuffer>,
-            /// Place of the entry in the manifest, from 0.
+            /// Index of the entry in the manifest, from 0.
             pub position: Int64Array,
-            /// The partition tuple: a column for each field, with field ids in the metadata of the Arrow fields
+            /// The partition tuple: a column for each field, with its field id in the Arrow field's metadata
             /// (`PARQUET:field_id`).
             pub partition: StructArray,
             /// The type of the partition tuple.
             pub partition_type: StructType,
-            /// The distinct partition tuples of the manifest, including those of entries that were left out.
+            /// The distinct partition tuples of the manifest, including those of entries that were filtered out.
             pub tuples: Arc<StructArray>,
-            /// For each entry the place of its tuple in `tuples`.
+            /// For each entry, the index of its tuple in `tuples`.
             pub tuple_of: UInt32Array,
             $($(#[$doc])* pub $name: $column,)*
         }
 
         impl Entries {
-            /// Bytes that the columns take.
+            /// Memory of the columns in bytes.
             pub fn memory(&self) -> usize {
                 let header = [&self.header.schema, &self.header.partition_spec];
                 header.into_iter().flatten().map(String::capacity).sum::<usize>()
@@ -140,8 +141,8 @@ macro_rules! columns {
                     $(+ self.$name.memory())*
             }
 
-            /// The entries with the same change made to every column. `change` keeps the types, and returns columns of
-            /// one length.
+            /// Applies the same change to every column. `change` must keep the types and return columns of equal
+            /// length.
             pub fn map_columns(
                 &self,
                 mut change: impl FnMut(&dyn Array) -> Result<ArrayRef, ArrowError>,
@@ -163,7 +164,7 @@ macro_rules! columns {
                 })
             }
 
-            /// The column of a field; `None` for metrics that were not read.
+            /// Returns the column of a field; `None` for metrics that were not read.
             pub(super) fn field_column(&self, field: EntryField) -> Option<ArrayRef> {
                 match field { $(EntryField::$name => self.$name.to_array(),)* }
             }
@@ -182,17 +183,17 @@ impl Tally {
         }
     }
 
-    /// All entries.
+    /// Number of all entries.
     pub fn entries(&self) -> usize {
         self.existing + self.added + self.deleted
     }
 
-    /// Entries of files that are in the snapshot.
+    /// Number of entries whose files are in the snapshot.
     pub fn live(&self) -> usize {
         self.existing + self.added
     }
 
-    /// More entries than listed are accepted: no data is lost.
+    /// Checks the counts against the manifest list. More entries than listed are accepted, since no data is lost.
     pub(super) fn check(&self, listed: &ManifestFile) -> Result<()> {
         let counts = [listed.existing_files_count, listed.added_files_count, listed.deleted_files_count];
         let wanted = counts.into_iter().try_fold(0i64, |sum, count| count.map(|count| sum + i64::from(count.max(0))));
@@ -207,7 +208,7 @@ impl Tally {
 }
 
 impl ManifestHeader {
-    /// Reads the header alone.
+    /// Reads only the header.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         Ok(Self::of(&Container::open(bytes)?))
     }
@@ -229,42 +230,42 @@ impl ManifestHeader {
 }
 
 impl Entries {
-    /// How many entries there are.
+    /// Number of entries in these columns.
     pub fn len(&self) -> usize {
         self.status.len()
     }
 
-    /// Whether the manifest has no entries.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The status of an entry. Reading has checked the numbers.
+    /// Status of an entry. Reading has already checked the numbers.
     pub fn status_of(&self, row: usize) -> Result<Status> {
         self.check(row)?;
         Status::from_id(self.status.value(row))
     }
 
-    /// The content of a file.
+    /// Content of an entry's file.
     pub fn content_of(&self, row: usize) -> Result<FileContent> {
         self.check(row)?;
         FileContent::from_id(self.content.value(row))
     }
 
-    /// The column of a field of the entry or of its file, by the name in the specification; `None` for an unknown name and
-    /// for metrics that were not read.
+    /// Returns the column of a field of the entry or its file, by its name in the specification; `None` for an unknown
+    /// name and for metrics that were not read.
     pub fn column(&self, name: &str) -> Option<ArrayRef> {
         EntryField::from_name(name).and_then(|field| self.field_column(field))
     }
 
-    /// The entries for which `keep` is true.
+    /// Returns the entries for which `keep` is true.
     pub fn filter(&self, keep: &BooleanArray) -> Result<Self> {
-        // One look at the mask for all columns.
+        // Analyse the mask once for all columns.
         let filter = FilterBuilder::new(keep).optimize().build();
         self.map_columns(|array| filter.filter(array))
     }
 
-    /// The entries of these places, in this order.
+    /// Returns the entries at these indices, in this order.
     pub fn take(&self, rows: &UInt32Array) -> Result<Self> {
         self.map_columns(|array| arrow_select::take::take(array, rows, None))
     }

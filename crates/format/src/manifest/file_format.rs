@@ -19,12 +19,12 @@ impl FileFormat {
     /// All formats.
     pub const ALL: [Self; 4] = [Self::Parquet, Self::Orc, Self::Avro, Self::Puffin];
 
-    /// The format of this name in any letter case, as in the Java library; `None` for a format of a later specification.
+    /// Parses a format name in any case, as the Java library does; `None` for formats of a later specification.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name().eq_ignore_ascii_case(name))
     }
 
-    /// The name as the Java library writes it into manifests.
+    /// The name as the Java library writes it to manifests.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Parquet => "PARQUET",
@@ -34,7 +34,7 @@ impl FileFormat {
         }
     }
 
-    /// The name in properties and plans, which is the extension of file names as well.
+    /// The name in properties and plans, and the extension of file names.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",

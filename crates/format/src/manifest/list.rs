@@ -1,4 +1,4 @@
-//! Manifest lists: the manifests of a snapshot ("Snapshots / Manifest Lists").
+//! Reads manifest lists: the manifests of a snapshot ("Snapshots / Manifest Lists").
 
 use crate::avro::{Container, Cursor, Decompressor, Fault, RecordSchema, Schema, Skip};
 use crate::{Error, Limits, Result};
@@ -7,75 +7,75 @@ use super::ManifestContent;
 use super::fields::{Known, list as fields};
 use super::presence::{PLACE, Presence, reduce, unexpected};
 
-/// A manifest, as a manifest list describes it.
+/// A manifest as described by a manifest list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ManifestFile {
     /// Location.
     pub manifest_path: String,
-    /// Length in bytes.
+    /// Length of the manifest in bytes.
     pub manifest_length: i64,
-    /// The partition spec it was written with.
+    /// The partition spec that it was written with.
     pub partition_spec_id: i32,
     /// Data or deletes; data in v1.
     pub content: ManifestContent,
     /// Sequence number of the snapshot that added it; 0 in v1.
     /// [`UNASSIGNED`](ManifestFile::UNASSIGNED) before it is committed.
     pub sequence_number: i64,
-    /// Smallest data sequence number of its live files; 0 in v1.
-    /// [`UNASSIGNED`](ManifestFile::UNASSIGNED) before it is committed, where no file has one of its own.
+    /// Smallest data sequence number of its live files; 0 in v1. [`UNASSIGNED`](ManifestFile::UNASSIGNED) before it is
+    /// committed, unless some file has a number of its own.
     pub min_sequence_number: i64,
     /// The snapshot that added it.
     pub added_snapshot_id: i64,
-    /// Entries with status added. Like the other counts not known in some v1 lists.
+    /// Number of entries with status added. Some v1 lists lack this and the other counts.
     pub added_files_count: Option<i32>,
-    /// Entries with status existing.
+    /// Number of entries with status existing.
     pub existing_files_count: Option<i32>,
-    /// Entries with status deleted.
+    /// Number of entries with status deleted.
     pub deleted_files_count: Option<i32>,
-    /// Rows of added files.
+    /// Number of rows in added files.
     pub added_rows_count: Option<i64>,
-    /// Rows of existing files.
+    /// Number of rows in existing files.
     pub existing_rows_count: Option<i64>,
-    /// Rows of deleted files.
+    /// Number of rows in deleted files.
     pub deleted_rows_count: Option<i64>,
-    /// A summary a partition field, in the order of the spec; `None` where they were not written.
+    /// A summary for each partition field, in the order of the spec; `None` if they were not written.
     pub partitions: Option<Vec<FieldSummary>>,
-    /// How the manifest is encrypted.
+    /// Encryption key metadata of the manifest.
     pub key_metadata: Option<Vec<u8>>,
-    /// v3: first row id for its new rows.
+    /// v3: first row id for rows without one.
     pub first_row_id: Option<i64>,
 }
 
-/// The values of one partition field in a manifest.
+/// Summary of the values of one partition field in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FieldSummary {
-    /// Whether one is null.
+    /// Whether any value is null.
     pub contains_null: bool,
-    /// Whether one is NaN; `None` where that is not known.
+    /// Whether any value is NaN; `None` if unknown.
     pub contains_nan: Option<bool>,
-    /// The smallest, in single-value form; `None` where all are null or NaN.
+    /// Smallest value, in single-value form; `None` if all are null or NaN.
     pub lower_bound: Option<Vec<u8>>,
-    /// The largest, in single-value form.
+    /// Largest value, in single-value form.
     pub upper_bound: Option<Vec<u8>>,
 }
 
 /// A manifest list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ManifestList {
-    /// What the header says.
+    /// The header of the file.
     pub header: ListHeader,
-    /// The manifests, in their order.
+    /// The manifests, in file order.
     pub manifests: Vec<ManifestFile>,
 }
 
-/// The header of a manifest list. Each key may be missing: readers know the snapshot from the table's metadata.
+/// Header of a manifest list. Every key is optional: readers know the snapshot from the table's metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListHeader {
-    /// `format-version`; 1 where it is missing.
+    /// `format-version`; 1 if missing.
     pub format_version: u8,
     /// `snapshot-id`
     pub snapshot_id: Option<i64>,
-    /// `parent-snapshot-id`; absent where it is `null`.
+    /// `parent-snapshot-id`; absent if it is `null`.
     pub parent_snapshot_id: Option<i64>,
     /// `sequence-number`
     pub sequence_number: Option<i64>,
@@ -84,36 +84,37 @@ pub struct ListHeader {
 }
 
 impl ManifestFile {
-    /// A placeholder for the sequence number that the commit assigns.
+    /// Placeholder until the commit assigns the sequence number.
     pub const UNASSIGNED: i64 = -1;
 
-    /// Whether it may have added entries; true where that is not known, or where its counts contradict each other.
+    /// Whether it may have added entries; true if unknown, or if its counts contradict each other.
     pub fn has_added_files(&self) -> bool {
         self.may_have(self.added_files_count, self.added_rows_count)
     }
 
-    /// Whether it may have existing entries; true where that is not known, or where its counts contradict each other.
+    /// Whether it may have existing entries; true if unknown, or if its counts contradict each other.
     pub fn has_existing_files(&self) -> bool {
         self.may_have(self.existing_files_count, self.existing_rows_count)
     }
 
-    /// Nobody keeps a manifest without any entry: where the counts are all 0, somebody did not fill them in.
+    /// Returns false only for a credible count of 0. No writer keeps a manifest without entries, so if all counts are 0
+    /// they were not filled in.
     fn may_have(&self, files: Option<i32>, rows: Option<i64>) -> bool {
         let counts = [self.added_files_count, self.existing_files_count, self.deleted_files_count];
         files != Some(0) || rows.is_some_and(|rows| rows != 0) || counts == [Some(0); 3]
     }
 
-    /// Whether it may have deleted entries; true where that is not known.
+    /// Whether it may have deleted entries; true if unknown.
     pub fn has_deleted_files(&self) -> bool {
         self.deleted_files_count.is_none_or(|count| count > 0)
     }
 
-    /// Whether it may have files of the snapshot.
+    /// Whether it may list files that are in the snapshot.
     pub fn has_live_files(&self) -> bool {
         self.has_added_files() || self.has_existing_files()
     }
 
-    /// A negative number, which a committed manifest must not have.
+    /// Returns a negative number that a committed manifest must not have, with its name.
     fn negative(&self) -> Option<(&'static str, i64)> {
         let numbers = [("sequence_number", Some(self.sequence_number)), ("first_row_id", self.first_row_id)];
         numbers
@@ -121,7 +122,7 @@ impl ManifestFile {
             .find_map(|(field, number)| number.filter(|number| *number < 0).map(|number| (field, number)))
     }
 
-    /// The memory that it takes in a vector that grows by doubling, with its strings and bounds.
+    /// Memory of the manifest in bytes, with its strings and bounds, in a vector that grows by doubling.
     pub fn memory(&self) -> usize {
         const ALLOCATION: usize = 16;
         let bound = |bound: &Option<Vec<u8>>| bound.as_ref().map_or(0, |bytes| bytes.len() + ALLOCATION);
@@ -133,7 +134,7 @@ impl ManifestFile {
     }
 }
 
-/// Reads a manifest list of any version. Its memory is bounded by `limits`.
+/// Reads a manifest list of any version, within the memory that `limits` allows.
 pub fn read(bytes: &[u8], limits: &Limits) -> Result<ManifestList> {
     let mut budget = limits.budget(bytes.len()).at_most(limits.decoded_bytes);
     let limits = &budget.of_avro(limits);
@@ -164,7 +165,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<ManifestList> {
             }
             manifests.push(manifest);
         }
-        // The next block takes the place of this one.
+        // The next block reuses this memory.
         budget.release(data.len());
         if !cursor.is_empty() {
             let message = format!("{} bytes are left after its last manifest", cursor.rest().len());
@@ -187,14 +188,14 @@ impl ListHeader {
     }
 }
 
-/// A field of a manifest list: whether the writer must have it, and what is done with its value.
+/// Declaration of a field of a manifest list: whether writers must have it, and how its value is stored.
 struct ListField<T> {
     field: Known,
     required: bool,
     set: SetValue<T>,
 }
 
-/// What a field is read as, and where the value goes. A value that is null goes nowhere.
+/// How to read a field, and the function that stores its value; a null is not stored.
 enum SetValue<T> {
     Number(fn(&mut T, i64) -> Result<(), Fault>),
     Bytes(fn(&mut T, &[u8]) -> Result<(), Fault>),
@@ -214,7 +215,7 @@ fn int(number: i64) -> Result<i32, Fault> {
     i32::try_from(number).map_err(|_| Fault::Range)
 }
 
-/// Where a number goes: into a field of its own type.
+/// Creates a function that stores a number in a field, converted to its type.
 macro_rules! number {
     ($field:ident) => {
         SetValue::Number(|file, number| {
@@ -286,21 +287,21 @@ const SUMMARY: [ListField<FieldSummary>; 4] = [
     ),
 ];
 
-/// The walk over one manifest of a list.
+/// The compiled steps that read one manifest of a list.
 struct ListSteps {
     steps: Vec<ListStep<ManifestFile>>,
     min_bytes: u64,
-    /// Limit of the summaries of one manifest: a spec has no more fields than a schema may have.
+    /// Limit of summaries per manifest: a spec has at most as many fields as a schema may have.
     most_summaries: usize,
 }
 
-/// A step over one field of the writer's record.
+/// A step that reads or skips one field of the writer's record.
 enum ListStep<T> {
     ReadValue { name: &'static str, presence: Presence, required: bool, read: ReadValue<T> },
     Skip(Skip),
 }
 
-/// How the value of a field is read, and where it goes.
+/// How to read the value of a field, and the function that stores it.
 enum ReadValue<T> {
     Number(fn(&mut T, i64) -> Result<(), Fault>),
     Bytes(fn(&mut T, &[u8]) -> Result<(), Fault>),
@@ -329,7 +330,7 @@ impl ListSteps {
     }
 }
 
-/// Steps for the fields of a record, in their order; those that are not declared are passed over.
+/// Compiles the steps for a record, in its field order; undeclared fields are skipped.
 fn compile<T>(record: &RecordSchema, declared: &[ListField<T>]) -> Result<Vec<ListStep<T>>> {
     let mut found = Vec::with_capacity(declared.len());
     for declared in declared {
@@ -356,7 +357,7 @@ impl<T> ListField<T> {
         let wrong = || unexpected(name, schema, "a value of another type");
         let (presence, inner) = reduce(schema).ok_or_else(wrong)?;
         let read = match (&self.set, inner) {
-            // An optional field that the writer never has.
+            // An optional field that is always null in this file.
             (_, Schema::Null) => return Ok(ListStep::Skip(Skip::of(schema))),
             (SetValue::Number(set), Schema::Int(_) | Schema::Long(_)) => ReadValue::Number(*set),
             (SetValue::Bytes(set), Schema::String(_) | Schema::Bytes(_)) => ReadValue::Bytes(*set),
@@ -372,7 +373,7 @@ impl<T> ListField<T> {
 }
 
 impl<T> ListStep<T> {
-    /// The name of the field, for errors.
+    /// Name of the field, for errors.
     fn name(&self) -> &'static str {
         match self {
             Self::ReadValue { name, .. } => name,

@@ -1,4 +1,4 @@
-//! The metrics maps of an entry ("column_sizes" to "upper_bounds"), restricted to the fields that a reader wants.
+//! Metrics maps of entries ("column_sizes" to "upper_bounds"), restricted to the fields that a reader needs.
 
 use std::sync::Arc;
 
@@ -18,24 +18,24 @@ use super::builders::{BytesBuilder, offset};
 use super::presence::{Presence, reduce};
 use super::wanted::FieldIds;
 
-/// A metrics column: for each file a map from field id to a count or a bound, with the wanted fields only.
+/// A metrics column: for each file, a map from field id to a count or a bound, restricted to the requested fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricMap(MapArray);
 
 impl MetricMap {
-    /// The column in Arrow's form: `map<int32, int64>` or `map<int32, binary>`.
+    /// The Arrow column: `map<int32, int64>` or `map<int32, binary>`.
     pub fn as_array(&self) -> &MapArray {
         &self.0
     }
 
-    /// The counts of one field; null where a file has none. Empty for bounds.
+    /// Returns the counts of one field; null for files without one. Empty if the column holds bounds.
     pub fn counts(&self, id: i32) -> Int64Array {
         let values = self.0.values().as_primitive_opt::<Int64Type>();
         let count = |at: usize| values.map(|values| values.value(at));
         self.places(id).map(|at| at.and_then(count)).collect()
     }
 
-    /// The bounds of one field, as stored; null where a file has none. All null for counts.
+    /// Returns the bounds of one field as stored; null for files without one. All null if the column holds counts.
     pub fn bounds(&self, id: i32) -> BinaryArray {
         let values = self.0.values().as_binary_opt::<i32>();
         let mut out = BinaryBuilder::with_capacity(self.0.len(), 0);
@@ -43,19 +43,19 @@ impl MetricMap {
         out.finish()
     }
 
-    /// Keys and counts of one file.
+    /// Field ids and counts of one file.
     pub fn counts_of(&self, row: usize) -> Option<Vec<(i32, i64)>> {
         let values = self.0.values().as_primitive_opt::<Int64Type>()?;
         Some(self.pairs(row)?.map(|(key, at)| (key, values.value(at))).collect())
     }
 
-    /// Keys and bounds of one file.
+    /// Field ids and bounds of one file.
     pub fn bounds_of(&self, row: usize) -> Option<Vec<(i32, Vec<u8>)>> {
         let values = self.0.values().as_binary_opt::<i32>()?;
         Some(self.pairs(row)?.map(|(key, at)| (key, values.value(at).to_vec())).collect())
     }
 
-    /// The same with these fields only.
+    /// Restricts the column to these fields.
     pub fn restricted(&self, wanted: &FieldIds) -> Result<Self> {
         let DataType::Map(entries, _) = self.0.data_type() else { return Ok(self.clone()) };
         if *wanted == FieldIds::All {
@@ -78,7 +78,7 @@ impl MetricMap {
         self.0.keys().as_primitive::<Int32Type>().values()
     }
 
-    /// Keys of a file and the places of their values; `None` where the file has no map.
+    /// Field ids of a file with the indices of their values; `None` if the file has no map.
     fn pairs(&self, row: usize) -> Option<impl Iterator<Item = (i32, usize)>> {
         if row >= self.0.len() || self.0.is_null(row) {
             return None;
@@ -94,8 +94,8 @@ impl MetricMap {
         }
     }
 
-    /// Where the value of a field stands, file by file. Files of one writer have their keys in one order, so the place
-    /// where the last file had it is looked at first.
+    /// For each file, the index of a field's value. Files from one writer list their keys in the same order, so the
+    /// position in the previous file is tried first.
     fn places(&self, id: i32) -> impl Iterator<Item = Option<usize>> {
         let mut hint = 0;
         (0..self.0.len()).map(move |row| {
@@ -113,16 +113,16 @@ impl MetricMap {
     }
 }
 
-/// The order of key and value in the records of a map.
+/// Order of key and value in the records of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PairOrder {
-    /// Key, value, nothing else: what writers write.
+    /// Key, then value, and nothing else, as usual.
     KeyValue,
-    /// Anything else.
+    /// Any other order or additional fields.
     Parts(Vec<PairPart>),
 }
 
-/// A field of the records of a map.
+/// A field of a map's records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PairPart {
     Key,
@@ -130,7 +130,7 @@ pub(super) enum PairPart {
     Skip(Skip),
 }
 
-/// The order of key and value in a record; `None` if one of them is missing or of another type.
+/// Determines the order of key and value in a record; `None` if one is missing or has another type.
 pub(super) fn pair_order(record: &RecordSchema, key_id: i32, value_id: i32, is_bound: bool) -> Option<PairOrder> {
     let (key, key_field) = record.field(key_id, &["key"])?;
     let (value, value_field) = record.field(value_id, &["value"])?;
@@ -154,23 +154,23 @@ pub(super) fn pair_order(record: &RecordSchema, key_id: i32, value_id: i32, is_b
     Some(PairOrder::Parts(parts.collect()))
 }
 
-/// Where the last map had the wanted keys, if it had all of them, each once.
+/// Positions of the requested keys in the last map, if it had each of them exactly once.
 #[derive(Debug, Default)]
 struct Places {
-    /// Pairs of that map.
+    /// Number of pairs in that map.
     count: u64,
-    /// Places, ascending, and the keys there.
+    /// Positions, ascending, with their keys.
     found: Vec<(u64, i32)>,
 }
 
-/// The values of the maps.
+/// Values of the maps.
 #[derive(Debug)]
 enum MetricValues {
     Counts(Vec<i64>),
     Bounds(BytesBuilder),
 }
 
-/// The builder of a metrics column.
+/// Builds a metrics column.
 #[derive(Debug)]
 pub(super) struct MetricBuilder {
     wanted: FieldIds,
@@ -194,7 +194,7 @@ impl MetricBuilder {
         let mut room = most;
         loop {
             let (count, _) = cursor.items()?;
-            // A map has a pair a column.
+            // A map has at most one pair per column.
             room = room.checked_sub(count).ok_or(Fault::TooLong)?;
             if count == 0 {
                 return Ok(());
@@ -206,8 +206,8 @@ impl MetricBuilder {
         }
     }
 
-    /// Files of one writer have their keys in one order: where the last map had all wanted ones, this one is tried at the
-    /// same places, and what lies between is passed over many bytes at a time.
+    /// Reads key-value pairs. Files from one writer list their keys in the same order: if the last map had all
+    /// requested keys, try the same positions, and skip the bytes between them in bulk.
     fn key_values(&mut self, cursor: &mut Cursor<'_>, count: u64) -> Result<(), Fault> {
         let pairs = self.keys.len();
         if self.places.count == count {
@@ -236,7 +236,7 @@ impl MetricBuilder {
         Ok(())
     }
 
-    /// Reads the pairs at the known places; false where another key stands at one of them.
+    /// Reads the pairs at the expected positions; returns false if another key is found at one of them.
     fn at_places(&mut self, cursor: &mut Cursor<'_>) -> Result<bool, Fault> {
         let places = std::mem::take(&mut self.places);
         let mut next = 0;
@@ -307,7 +307,7 @@ impl MetricBuilder {
         Ok(())
     }
 
-    /// Ends the row: the pairs read since the last one, or null.
+    /// Ends the row with the pairs read since the previous one, or with null.
     pub(super) fn end(&mut self, is_some: bool) {
         self.offsets.push(offset(self.keys.len()));
         self.valid.append(is_some);
@@ -319,7 +319,7 @@ impl MetricBuilder {
         self.truncate(pairs);
     }
 
-    /// Bytes of the pairs.
+    /// Size of the pairs in bytes.
     pub(super) fn bytes(&self) -> usize {
         let value = match self.values {
             MetricValues::Counts(_) => size_of::<i64>(),

@@ -1,8 +1,8 @@
-//! Manifest lists and manifests as columns ("Manifests", "Snapshots / Manifest Lists").
+//! Reads and writes manifest lists and manifests as columns ("Manifests", "Snapshots / Manifest Lists").
 //!
-//! Reading: [`list::read`] returns the manifests of a snapshot, [`entries::read`] the files of a manifest as Arrow columns, with
-//! what the list hands down to them ("Sequence Number Inheritance", "Row Lineage"). Write: [`write::ManifestWriter`] and
-//! [`write::ListWriter`], for each format version.
+//! Reading: [`list::read`] returns the manifests of a snapshot, [`entries::read`] the files of a manifest as Arrow
+//! columns, including what they inherit from the list ("Sequence Number Inheritance", "Row Lineage"). Writing:
+//! [`write::ManifestWriter`] and [`write::ListWriter`], for each format version.
 
 #[macro_use]
 mod fields;
@@ -33,7 +33,7 @@ use std::fmt;
 
 use crate::{Error, Result};
 
-/// What a manifest lists ("517 content").
+/// Content of a manifest ("517 content").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ManifestContent {
     /// Data files.
@@ -43,19 +43,19 @@ pub enum ManifestContent {
     Deletes,
 }
 
-/// What a file holds ("134 content").
+/// Content of a file ("134 content").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum FileContent {
     /// Rows.
     #[default]
     Data,
-    /// Positions of deleted rows; also a deletion vector.
+    /// Positions of deleted rows, in a position delete file or a deletion vector.
     PositionDeletes,
-    /// Values of deleted rows.
+    /// Values of deleted rows, in an equality delete file.
     EqualityDeletes,
 }
 
-/// What became of a file ("0 status").
+/// Status of a file in a manifest ("0 status").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     /// Added by an earlier snapshot.
@@ -67,12 +67,12 @@ pub enum Status {
 }
 
 impl ManifestContent {
-    /// The number in manifest lists.
+    /// The id in manifest lists.
     pub fn id(self) -> i32 {
         self as i32
     }
 
-    /// The content of a number.
+    /// The content with this id.
     pub fn from_id(id: i32) -> Result<Self> {
         match id {
             0 => Ok(Self::Data),
@@ -83,12 +83,12 @@ impl ManifestContent {
 }
 
 impl FileContent {
-    /// The number in manifests.
+    /// The id in manifests.
     pub fn id(self) -> i32 {
         self as i32
     }
 
-    /// The content of a number.
+    /// The content with this id.
     pub fn from_id(id: i32) -> Result<Self> {
         match id {
             0 => Ok(Self::Data),
@@ -100,12 +100,12 @@ impl FileContent {
 }
 
 impl Status {
-    /// The number in manifests.
+    /// The id in manifests.
     pub fn id(self) -> i32 {
         self as i32
     }
 
-    /// The status of a number.
+    /// The status with this id.
     pub fn from_id(id: i32) -> Result<Self> {
         match id {
             0 => Ok(Self::Existing),

@@ -1,4 +1,4 @@
-//! How a writer's schema says that a value may be null, and errors about that schema.
+//! Determines from the writer's schema whether values may be null, and reports errors in that schema.
 
 use crate::Error;
 use crate::avro::{Cursor, Fault, Schema};
@@ -6,12 +6,12 @@ use crate::avro::{Cursor, Fault, Schema};
 /// The name of the writer's schema in errors.
 pub(super) const PLACE: &str = "avro.schema";
 
-/// How the writer marks null.
+/// How the writer encodes null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Presence {
-    /// Not at all: the value is always there.
+    /// Never null: no branch is written.
     Required,
-    /// A union whose branch of this number is the value; another one, where there is one, is null.
+    /// A union whose branch with this number is the value; any other branch is null.
     Branch(u64),
 }
 
@@ -30,7 +30,7 @@ impl Presence {
     }
 }
 
-/// Looks through a union of null and something.
+/// Resolves a union of null and one other type to that type.
 pub(super) fn reduce(schema: &Schema) -> Option<(Presence, &Schema)> {
     match schema {
         Schema::Union(branches) => match &**branches {

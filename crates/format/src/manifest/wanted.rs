@@ -1,23 +1,23 @@
-//! Which metrics of an entry a reader wants, and for which fields.
+//! Which metrics of an entry to read, and for which fields.
 
 use std::sync::Arc;
 
 use super::fields::EntryField;
 
-/// For which fields a metrics map is read.
+/// The fields for which a metrics map is read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum FieldIds {
-    /// None: the map is passed over, and its column is absent.
+    /// No fields: the map is skipped, and its column is absent.
     #[default]
     None,
-    /// All.
+    /// All fields.
     All,
-    /// These, in ascending order.
+    /// These fields, in ascending order.
     Only(Arc<[i32]>),
 }
 
 impl FieldIds {
-    /// The fields of both.
+    /// The fields in either.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         match (self, other) {
@@ -27,7 +27,7 @@ impl FieldIds {
         }
     }
 
-    /// These fields.
+    /// Only these fields.
     pub fn only(ids: impl IntoIterator<Item = i32>) -> Self {
         let mut ids: Vec<i32> = ids.into_iter().collect();
         ids.sort_unstable();
@@ -35,7 +35,7 @@ impl FieldIds {
         Self::Only(ids.into())
     }
 
-    /// Whether all fields of the other are among these.
+    /// Whether it includes all fields of the other.
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::All, _) | (_, Self::None) => true,
@@ -44,7 +44,7 @@ impl FieldIds {
         }
     }
 
-    /// How many, if not all.
+    /// Number of fields; `None` for all.
     pub(super) fn len(&self) -> Option<usize> {
         match self {
             Self::None => Some(0),
@@ -66,7 +66,7 @@ impl FieldIds {
 
 macro_rules! metrics {
     ($($group:ident { $(#[$doc:meta])* $name:ident: $($declared:tt)* })*) => {
-        /// Which metrics are read, and for which fields.
+        /// Which metrics to read, and for which fields.
         #[derive(Debug, Clone, PartialEq, Eq, Default)]
         pub struct Metrics {
             $($(#[$doc])* pub $name: FieldIds,)*
@@ -78,18 +78,18 @@ macro_rules! metrics {
                 Self { $($name: FieldIds::All,)* }
             }
 
-            /// The metrics of both.
+            /// The metrics in either.
             #[must_use]
             pub fn union(&self, other: &Self) -> Self {
                 Self { $($name: self.$name.union(&other.$name),)* }
             }
 
-            /// Whether all metrics of the other are among these.
+            /// Whether it includes all metrics of the other.
             pub fn covers(&self, other: &Self) -> bool {
                 $(self.$name.covers(&other.$name))&&*
             }
 
-            /// For which fields a metric is read; `None` if the field is not a metric.
+            /// The fields for which a metric is read; `None` if the field is not a metric.
             pub(super) fn of(&self, field: EntryField) -> Option<&FieldIds> {
                 match field {
                     $(EntryField::$name => Some(&self.$name),)*
@@ -108,7 +108,7 @@ impl Metrics {
         Self::default()
     }
 
-    /// What evaluating a filter on these fields needs: counts and bounds, no sizes.
+    /// What the evaluation of a filter on these fields needs: counts and bounds, but no sizes.
     pub fn for_filter(ids: impl IntoIterator<Item = i32>) -> Self {
         let ids = FieldIds::only(ids);
         Self {

@@ -1,4 +1,4 @@
-//! Finished partition columns: their Arrow types and fields, and the values of their rows.
+//! Arrow form of partition columns: their types and fields, and access to their values.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -16,7 +16,7 @@ use crate::{Error, Result};
 
 use super::builder::{PartitionBuilder, arrow_type};
 
-/// The Arrow fields of a partition type, as [`Entries::partition`](super::Entries) has them.
+/// The Arrow fields of a partition type, as in [`Entries::partition`](super::Entries).
 pub fn arrow_fields(ty: &StructType) -> Fields {
     let field =
         |field: &Field| arrow_field(field, arrow_type(field.ty.as_primitive().unwrap_or(&PrimitiveType::Unknown)));
@@ -28,7 +28,7 @@ fn arrow_field(field: &Field, data_type: DataType) -> ArrowField {
     ArrowField::new(&field.name, data_type, true).with_metadata(std::collections::HashMap::from(id))
 }
 
-/// The columns as one struct column of `rows` rows; field ids stand in the fields' metadata (`PARQUET:field_id`).
+/// Combines the columns in a struct column of `rows` rows; field ids are in the fields' metadata (`PARQUET:field_id`).
 pub(in crate::manifest) fn finish(
     columns: Vec<PartitionBuilder>,
     fields: &[Field],
@@ -45,7 +45,7 @@ pub(in crate::manifest) fn finish(
     made.map_err(|error| Error::corrupt("partition", error.to_string()))
 }
 
-/// The tuple of each row.
+/// Returns the tuple of each row.
 pub(in crate::manifest) fn of_rows(tuples: &StructArray, tuple_of: &UInt32Array) -> Result<StructArray> {
     let columns = tuples.columns().iter().map(|column| take(column, tuple_of, None));
     let made = columns
@@ -54,7 +54,7 @@ pub(in crate::manifest) fn of_rows(tuples: &StructArray, tuple_of: &UInt32Array)
     made.map_err(|error| Error::corrupt("partition", error.to_string()))
 }
 
-/// The value of a row of a finished column: `Some(None)` is null, `None` a column of another type.
+/// Reads a value of a column: `Some(None)` for null, `None` if the column has another type.
 pub(in crate::manifest) fn value(column: &ArrayRef, ty: &Type, row: usize) -> Option<Option<Value>> {
     use PrimitiveType as P;
     let ty = ty.as_primitive()?;
@@ -88,7 +88,7 @@ pub(in crate::manifest) fn value(column: &ArrayRef, ty: &Type, row: usize) -> Op
     }))
 }
 
-/// The partition type of fields.
+/// The partition type with these fields.
 pub(in crate::manifest) fn type_of(fields: &[Field]) -> StructType {
     StructType { fields: fields.to_vec() }
 }

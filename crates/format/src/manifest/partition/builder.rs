@@ -1,4 +1,4 @@
-//! Builders of partition columns: values in, Arrow out.
+//! Builds partition columns from the values in a manifest.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{Error, Result};
 
 use super::wire::{FixedForm, Wire};
 
-/// Bytes of one column of fixed values, nulls included.
+/// Maximum size of one column of fixed values, including nulls.
 const MOST_FIXED_BYTES: usize = 1 << 30;
 
 /// The Arrow type of a partition value.
@@ -46,7 +46,7 @@ pub(super) fn arrow_type(ty: &PrimitiveType) -> DataType {
     }
 }
 
-/// The builder of a partition column.
+/// Builds a partition column.
 #[derive(Debug)]
 pub(in crate::manifest) struct PartitionBuilder {
     ty: PrimitiveType,
@@ -63,7 +63,7 @@ enum PartitionValues {
     Doubles(NumberBuilder<Float64Type>),
     Decimals(NumberBuilder<Decimal128Type>),
     Bytes(BytesBuilder),
-    /// All of one length.
+    /// Values of one length.
     Fixed(usize, Vec<u8>, NullBufferBuilder),
 }
 
@@ -104,7 +104,8 @@ impl PartitionBuilder {
             PartitionValues::Decimals(values) => values.push(None),
             PartitionValues::Bytes(values) => values.push(None),
             PartitionValues::Fixed(size, values, valid) => {
-                // A null takes as much room as a value: a large type and many nulls are refused, not allocated.
+                // A null takes as much memory as a value, so a large type with many nulls is refused rather than
+                // allocated.
                 let length = values.len().saturating_add(*size);
                 if length > MOST_FIXED_BYTES {
                     return Err(Fault::TooLong);
@@ -117,7 +118,8 @@ impl PartitionBuilder {
     }
 
     pub(super) fn read(&mut self, cursor: &mut Cursor<'_>, wire: &Wire, form: FixedForm) -> Result<(), Fault> {
-        // Also a field that was written as `null`, its source being gone, and whose type older schemas know.
+        // Includes fields written as `null` because their source column was dropped, although older schemas know their
+        // type.
         if let Wire::Skip(skip) = wire {
             skip.run(cursor)?;
             return self.push_null();
@@ -143,7 +145,7 @@ impl PartitionBuilder {
                 values.push(Some(f64::from(f32::from_le_bytes(cursor.array()?))))
             }
             PartitionValues::Doubles(values) => values.push(Some(f64::from_le_bytes(cursor.array()?))),
-            // A value of no bytes is zero.
+            // An empty value is zero.
             PartitionValues::Decimals(values) => values.push(Some(match bytes(cursor, wire, form)? {
                 [] => 0,
                 bytes => unscaled(bytes)?,
@@ -170,7 +172,7 @@ impl PartitionBuilder {
         Ok(())
     }
 
-    /// Discards all rows after the first `rows`.
+    /// Keeps the first `rows` rows and discards the rest.
     pub(in crate::manifest) fn truncate(&mut self, rows: usize) {
         match &mut self.values {
             PartitionValues::Nulls(count) => *count = rows.min(*count),
@@ -191,7 +193,7 @@ impl PartitionBuilder {
         }
     }
 
-    /// The value of the last row.
+    /// Returns the value of the last row.
     pub(in crate::manifest) fn last(&self) -> Option<Value> {
         match &self.values {
             PartitionValues::Nulls(_) => None,
@@ -269,7 +271,7 @@ fn longs(ty: &PrimitiveType, values: NumberBuilder<Int64Type>) -> ArrayRef {
     }
 }
 
-/// The bytes of a value.
+/// Reads the bytes of a value.
 fn bytes<'a>(cursor: &mut Cursor<'a>, wire: &Wire, form: FixedForm) -> Result<&'a [u8], Fault> {
     match wire {
         Wire::Fixed(size) => cursor.take(*size),

@@ -1,7 +1,7 @@
 //! Partition tuples of manifest entries as typed columns ("102 partition").
 //!
-//! Values are read as the partition type that the caller passes (the spec over the current schema), so a column promoted since
-//! the manifest was written, and a field that the writer lacks, come out right.
+//! Values are read as the partition type that the caller passes (the spec applied to the current schema). So columns
+//! promoted after the manifest was written, and fields that the writer did not have, are read correctly.
 
 mod arrow;
 mod builder;

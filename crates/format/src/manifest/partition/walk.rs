@@ -1,4 +1,4 @@
-//! The walk over a partition tuple, compiled from the writer's schema and the wanted partition type.
+//! Reads partition tuples in steps compiled from the writer's schema and the requested partition type.
 
 use crate::Result;
 use crate::avro::{Cursor, Fault, Logical, Schema, Skip};
@@ -8,23 +8,23 @@ use crate::types::{Field, PrimitiveType, StructType};
 use super::builder::PartitionBuilder;
 use super::wire::{FixedForm, Wire, wire};
 
-/// A step over one field of the writer's partition record.
+/// A step that reads or skips one field of the writer's partition record.
 #[derive(Debug)]
 enum PartitionStep {
     Field { column: usize, presence: Presence, wire: Wire },
     Skip(Skip),
 }
 
-/// The walk over a partition tuple.
+/// The compiled steps for a partition tuple.
 #[derive(Debug)]
 pub(in crate::manifest) struct PartitionSteps {
     presence: Presence,
     steps: Vec<PartitionStep>,
-    /// The fields that are read.
+    /// The fields to read.
     pub(in crate::manifest) fields: Vec<Field>,
     /// Columns that the writer does not have: null in all rows.
     absent: Vec<usize>,
-    /// Whether it matters how `fixed` values stand.
+    /// Whether the encoding of `fixed` values matters (see [`FixedForm`]).
     pub(in crate::manifest) has_fixed: bool,
 }
 
@@ -62,7 +62,7 @@ impl PartitionSteps {
         Ok(Self { presence, steps, fields, absent, has_fixed })
     }
 
-    /// Reads one tuple: every column grows by a value.
+    /// Reads one tuple and appends a value to every column.
     pub(in crate::manifest) fn read(
         &self,
         cursor: &mut Cursor<'_>,
@@ -88,7 +88,7 @@ impl PartitionSteps {
         self.absent.iter().filter_map(|column| columns.get_mut(*column).map(PartitionBuilder::push_null)).collect()
     }
 
-    /// Empty columns for the fields.
+    /// Creates empty columns for the fields.
     pub(in crate::manifest) fn columns(&self) -> Vec<PartitionBuilder> {
         self.fields.iter().map(PartitionBuilder::new).collect()
     }
@@ -98,7 +98,8 @@ fn step(column: usize, field: &Field, schema: &Schema) -> Result<PartitionStep> 
     let target = field.ty.as_primitive();
     let made = match (reduce(schema), target) {
         (_, None) => None,
-        // The manifest alone says of what type values are that are not known: what is no primitive is not shown.
+        // For an unrecognized type only the manifest's schema describes the values, which are shown if they are
+        // primitive.
         (Some((presence, schema)), Some(PrimitiveType::Unrecognized(_))) if shown(schema).is_some() => {
             shown(schema).map(|wire| (presence, wire))
         }
@@ -119,7 +120,7 @@ fn shown(schema: &Schema) -> Option<Wire> {
     Some(Wire::Shown(ty, wire))
 }
 
-/// The field that the writer's schema describes, for readers that know no spec.
+/// The field as the writer's schema describes it, for readers that do not know the spec.
 fn written_field(index: usize, field: &crate::avro::RecordField) -> Result<Field> {
     let (_, schema) = reduce(&field.schema).ok_or_else(|| unexpected(&field.name, &field.schema, "a value or null"))?;
     let ty = written_type(schema).ok_or_else(|| unexpected(&field.name, schema, "a primitive"))?;
@@ -127,7 +128,7 @@ fn written_field(index: usize, field: &crate::avro::RecordField) -> Result<Field
     Ok(Field::optional(id, field.iceberg_name.as_ref().unwrap_or(&field.name).clone(), ty))
 }
 
-/// The type that the writer's schema describes; none where it is no primitive.
+/// The type as the writer's schema describes it; `None` if it is not primitive.
 fn written_type(schema: &Schema) -> Option<PrimitiveType> {
     Some(match schema {
         Schema::Null => PrimitiveType::Unknown,

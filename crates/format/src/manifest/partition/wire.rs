@@ -1,44 +1,44 @@
-//! How partition values stand in the bytes of a manifest, by the writer's schema.
+//! Encodings of partition values in manifests, derived from the writer's schema.
 
 use crate::avro::{Logical, Schema, Skip};
 use crate::types::PrimitiveType;
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
-/// How the bytes of `fixed` values stand in a manifest. The Java library writes a length before them although its schema
-/// says `fixed`; other writers do as the schema says. Both are read: see `entries::read`.
+/// Encoding of `fixed` values in a manifest. The Java library writes a length before them although its schema says
+/// `fixed`; other writers follow the schema. Both are read: see `entries::read`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::manifest) enum FixedForm {
     Plain,
     Prefixed,
 }
 
-/// How a value stands in the bytes.
+/// Encoding of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wire {
     Boolean,
     /// A number of at most 32 bits.
     Int,
-    /// A number, and what it is multiplied by.
+    /// A number, and the factor that converts it to the target's unit.
     Long(i64),
     Float,
     Double,
-    /// A length and bytes.
+    /// A length, followed by that number of bytes.
     Prefixed,
-    /// So many bytes.
+    /// This number of bytes.
     Fixed(u64),
-    /// So many bytes, or a length and as many bytes.
+    /// This number of bytes, or a length followed by as many bytes.
     FixedEither(u64),
     /// A uuid as text.
     UuidText,
-    /// A value of this type, which is read as text.
+    /// A value of this type, read as text.
     Shown(PrimitiveType, Box<Wire>),
-    /// What is not wanted.
+    /// A value to skip.
     Skip(Skip),
 }
 
 impl Wire {
-    /// Whether a length may stand before the bytes.
+    /// Whether a length may precede the bytes.
     pub(super) fn is_fixed_either(&self) -> bool {
         match self {
             Self::FixedEither(_) => true,
@@ -48,7 +48,7 @@ impl Wire {
     }
 }
 
-/// How a value of the target's type is made of what was written, or `None` where that makes no sense.
+/// Determines how to read a value of the target's type from what was written; `None` if the two do not fit.
 pub(super) fn wire(schema: &Schema, target: &PrimitiveType) -> Option<Wire> {
     use PrimitiveType as P;
     Some(match (target, schema) {

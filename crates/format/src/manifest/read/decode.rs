@@ -1,6 +1,7 @@
-//! The walk over the blocks of a manifest: bytes in, columns out, each byte seen once.
+//! Decodes the blocks of a manifest to columns in a single pass over the bytes.
 //!
-//! Partition tuples are identified by their bytes: one that was seen before is neither stored nor passed to the filter again.
+//! Partition tuples are identified by their bytes: a tuple that occurred before is neither stored nor passed to the
+//! filter again.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ use crate::manifest::partition::{FixedForm, PartitionBuilder, PartitionSteps};
 use crate::manifest::wanted::{FieldIds, Metrics};
 use crate::manifest::{FileContent, ManifestContent, Status, partition};
 
-/// What the entries of a manifest inherit from the manifest list ("Manifest Inheritance", "First Row ID Inheritance").
+/// What entries inherit from the manifest list ("Manifest Inheritance", "First Row ID Inheritance").
 #[derive(Debug, Clone, Copy)]
 pub(in crate::manifest) struct Inherited {
     content: ManifestContent,
@@ -35,14 +36,14 @@ pub(in crate::manifest) struct Inherited {
     next_row_id: NextRowId,
 }
 
-/// The row id of the next file that has none of its own.
+/// The row id for the next file without one of its own.
 #[derive(Debug, Clone, Copy)]
 enum NextRowId {
-    /// The manifest is older than row lineage: row ids of its entries are ignored.
+    /// The manifest was written before row lineage: row ids in its entries are ignored.
     None,
-    /// That of its first row.
+    /// Row id of the next file's first row.
     Known(i64),
-    /// The number of rows of a file before it is not known.
+    /// Unknown, because the row count of an earlier file is unknown.
     Unknown,
 }
 
@@ -57,14 +58,15 @@ impl Inherited {
         }
     }
 
-    /// A null sequence number is that of the manifest if the file was added with it, and 0 in manifests written as v1.
+    /// A null sequence number is inherited from the manifest if the file was added by it, and is 0 in manifests written
+    /// as v1.
     fn sequence_number(&self, written: Option<i64>, status: Status) -> Option<i64> {
         let inherits = self.sequence_number == 0 || status == Status::Added;
         written.or(inherits.then_some(self.sequence_number))
     }
 
-    /// Files without a row id are assigned the next ones in order. A manifest without a first row id is older than row lineage:
-    /// row ids of its entries are ignored.
+    /// Assigns the next row ids, in order, to files without one. A manifest without a first row id was written before
+    /// row lineage: row ids in its entries are ignored.
     fn first_row_id(&mut self, written: Option<i64>, status: Status, records: i64) -> Result<Option<i64>, Stop> {
         let next = match self.next_row_id {
             NextRowId::None => return Ok(None),
@@ -82,7 +84,8 @@ impl Inherited {
         Ok(Some(next))
     }
 
-    /// Refuses what no entry of this manifest can say: read without a word, deletes would be rows, and rows live or dead that are not.
+    /// Refuses entries that contradict their manifest. Accepting them would silently return deletes as rows, or apply
+    /// deletes to the wrong rows.
     fn check(&self, row: &Row<'_>) -> Result<(), Stop> {
         let is_data = row.content == FileContent::Data;
         let path = || String::from_utf8_lossy(row.file_path);
@@ -95,7 +98,7 @@ impl Inherited {
             (EntryField::sequence_number, row.sequence_number),
             (EntryField::file_sequence_number, row.file_sequence_number),
         ] {
-            // A manifest that is not committed yet has no number.
+            // A manifest that is not committed yet has no sequence number.
             let most = if self.sequence_number < 0 { i64::MAX } else { self.sequence_number };
             if let Some(number) = number.filter(|number| !(0..=most).contains(number)) {
                 let message =
@@ -110,23 +113,23 @@ impl Inherited {
     }
 }
 
-/// Bytes that the columns take for an entry, beside its texts, lists and maps: most of them are numbers that may be null.
+/// Memory per entry in the columns, apart from texts, lists and maps; most columns are nullable numbers.
 const ENTRY_BYTES: usize = 160;
-/// Bytes of a partition value, in the tuples and in the entries.
+/// Memory per partition value, in the tuples and in the entries.
 const PARTITION_VALUE_BYTES: usize = 16;
-/// Number of entries, and their bytes, after which the size of the columns is checked.
+/// Number of entries, and of bytes, after which the size of the columns is checked again.
 const LOOK_EVERY: u64 = 256;
 const LOOK_EVERY_BYTES: usize = 1 << 20;
 
 macro_rules! built {
     ($($group:ident { $(#[$doc:meta])* $name:ident: $value:ty => $($declared:tt)* })*) => {
-        /// The fields of one entry, of lists and maps whether there is one.
+        /// The fields of one entry; for lists and maps, only whether they are present.
         #[derive(Default)]
         struct Row<'b> {
             $($name: <$value as ReadField>::Cell<'b>,)*
-            /// The place of its partition tuple.
+            /// Index of its partition tuple.
             tuple: u32,
-            /// Whether the partition filter leaves it out.
+            /// Whether the partition filter excludes it.
             excluded: bool,
         }
 
@@ -134,7 +137,7 @@ macro_rules! built {
         #[derive(Default)]
         pub(in crate::manifest) struct EntriesBuilder {
             pub(in crate::manifest) tally: Tally,
-            /// Of which entries the metrics were read; `None`: of all.
+            /// For each entry whether its metrics were read; `None` if all were.
             metrics_read: Option<BooleanBufferBuilder>,
             position: NumberBuilder<Int64Type>,
             tuples: Tuples,
@@ -172,7 +175,7 @@ macro_rules! built {
                 $(<$value as ReadField>::discard_row(&mut self.$name);)*
             }
 
-            /// Bytes that were decoded so far, beside texts, which are no longer than the block that they stand in.
+            /// Memory decoded so far, excluding texts, which are no longer than their block.
             fn bytes(&self) -> usize {
                 let tuple = self.tuples.columns.len().saturating_mul(PARTITION_VALUE_BYTES);
                 let rows = self.tuple_of.len().saturating_mul(ENTRY_BYTES.saturating_add(tuple));
@@ -205,7 +208,7 @@ entry_fields!(all, built);
 macro_rules! wanted_metrics {
     ($($group:ident { $(#[$doc:meta])* $name:ident: $value:ty => $($declared:tt)* })*) => {
         impl EntriesBuilder {
-            /// The builder of the metrics that are wanted.
+            /// Creates builders for the requested metrics.
             fn with_metrics(mut self, metrics: &Metrics) -> Self {
                 let builder = |is_bound, ids: &FieldIds| {
                     (*ids != FieldIds::None).then(|| MetricBuilder::new(is_bound, ids.clone()))
@@ -219,7 +222,7 @@ macro_rules! wanted_metrics {
 
 entry_fields!(metric, wanted_metrics);
 
-/// Why the walk stopped: a fault in the bytes, what a field says, or an error of the partition filter.
+/// Why decoding stopped: a fault in the bytes, an invalid field, or an error from the partition filter.
 enum Stop {
     Fault(Fault),
     Wrong(EntryField, String),
@@ -237,9 +240,9 @@ impl From<Fault> for Stop {
 struct Tuples {
     columns: Vec<PartitionBuilder>,
     count: usize,
-    /// The place of each tuple, by its bytes.
+    /// Index of each tuple, by its bytes.
     seen: HashMap<Box<[u8]>, u32>,
-    /// For each tuple whether the partition filter keeps it.
+    /// For each tuple, whether the partition filter keeps it.
     kept: Vec<bool>,
 }
 
@@ -249,7 +252,7 @@ impl Tuples {
         Self { columns, ..Self::default() }
     }
 
-    /// Reads a tuple and returns its place.
+    /// Reads a tuple and returns its index.
     fn read(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -293,12 +296,12 @@ pub(in crate::manifest) struct Decoder<'a> {
     inherited: Option<Inherited>,
     filter: Option<&'a PartitionFilter<'a>>,
     columns: EntriesBuilder,
-    /// Limit of the elements of one list, and of the pairs of one map.
+    /// Limit of elements per list and of pairs per map.
     max_items: u64,
-    /// Limit of the memory of the columns.
+    /// Memory limit of the columns.
     max_bytes: usize,
     position: i64,
-    /// The step that the walk is at, for errors.
+    /// The current step, for errors.
     at: usize,
 }
 
@@ -370,7 +373,7 @@ impl<'a> Decoder<'a> {
                 ),
                 Stop::Fault(fault) => {
                     let field = self.steps.names.get(self.at).map_or("end", String::as_str);
-                    // Offsets within a compressed block count decompressed bytes.
+                    // Offsets in a compressed block count decompressed bytes.
                     fault.at(
                         format!("manifest block {number}, entry {entry}, {field}"),
                         (data.len() - cursor.rest().len()) as u64,
@@ -416,7 +419,7 @@ impl<'a> Decoder<'a> {
         self.end(row)
     }
 
-    /// Ends an entry: fills in what it inherits, and keeps it or not.
+    /// Ends an entry: fills in inherited values, and keeps or excludes it.
     fn end(&mut self, mut row: Row<'_>) -> Result<(), Stop> {
         let position = self.position;
         self.position += 1;
@@ -438,7 +441,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The error of a file that takes more memory than its budget.
+/// Message for a file that exceeds its memory budget.
 pub(super) fn beyond_memory(most: usize) -> String {
     format!(
         "needs more than the {most} bytes of memory that are left for a file of its size; if you trust the file, raise \

@@ -1,4 +1,4 @@
-//! Reads manifests: an entry is walked in steps that are compiled from the writer's schema and from what the reader wants.
+//! Reads manifests in steps that are compiled from the writer's schema and the reader's options.
 
 pub(super) mod decode;
 pub(super) mod options;

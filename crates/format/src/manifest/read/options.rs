@@ -9,25 +9,25 @@ use crate::value::Value;
 use crate::manifest::list::ManifestFile;
 use crate::manifest::wanted::Metrics;
 
-/// Whether files with a partition tuple may match. It is called once for each distinct tuple of a manifest.
+/// Decides whether files with a partition tuple may match. It is called once for each distinct tuple of a manifest.
 pub type PartitionFilter<'a> = dyn Fn(&[Option<Value>]) -> Result<bool> + Sync + 'a;
 
-/// What is read of a manifest.
+/// What to read from a manifest.
 #[derive(Clone, Default)]
 pub struct ReadOptions<'a> {
-    /// The partition type of the manifest's spec over the current schema, every field a primitive; without it, partition
-    /// values come out as the manifest's own Avro schema describes them.
+    /// Partition type of the manifest's spec for the current schema, all fields primitive. Without it, the manifest's
+    /// own Avro schema determines the types.
     pub partition_type: Option<&'a StructType>,
-    /// Which metrics, and for which fields. The others are passed over.
+    /// Which metrics to read, for which fields. Others are skipped.
     pub metrics: Metrics,
-    /// The manifest as its list describes it: null snapshot ids, sequence numbers and row ids are filled in from it.
-    /// Without it, they stay as written.
+    /// The manifest as its list describes it: null snapshot ids, sequence numbers and row ids are inherited from it.
+    /// Without it, they stay null.
     pub inherit: Option<&'a ManifestFile>,
-    /// Leave out entries of deleted files.
+    /// Exclude entries of deleted files.
     pub live_only: bool,
-    /// Leave out entries whose partition it excludes, before their metrics are touched.
+    /// Exclude entries by partition, before their metrics are read.
     pub partition_filter: Option<&'a PartitionFilter<'a>>,
-    /// Keep entries whose partition is excluded, all but their metrics ([`Entries::metrics_read`]).
+    /// Keep entries that the partition filter excludes, but without their metrics ([`Entries::metrics_read`]).
     pub keep_excluded: bool,
 }
 

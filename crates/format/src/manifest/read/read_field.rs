@@ -1,5 +1,5 @@
-//! How the values of an entry's fields are read, by their type: from the bytes into a cell or straight into a builder, from the
-//! builder into a column, and from the column into a value on demand.
+//! Reads the values of an entry's fields by their type: from the bytes to a cell or directly to a builder, from the
+//! builder to a column, and from the column to a value on demand.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Int32Type, Int64Type};
@@ -17,9 +17,9 @@ use crate::manifest::{FileContent, Status};
 #[derive(Debug)]
 pub(in crate::manifest) struct Encoding {
     presence: Presence,
-    /// How to pass over the field.
+    /// How to skip the field.
     skip: Skip,
-    /// Of the pairs of a map.
+    /// Order of key and value in the pairs of a map.
     pairs: PairOrder,
 }
 
@@ -45,19 +45,19 @@ impl Encoding {
     }
 }
 
-/// Which lists and maps of an entry are read; numbers and texts always are.
+/// Whether to read the lists and the maps of an entry; numbers and texts are always read.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::manifest) struct Extent {
     pub(super) lists: bool,
     pub(super) metrics: bool,
-    /// Limit of the elements of one list, and of the pairs of one map.
+    /// Limit of elements per list and of pairs per map.
     pub(super) max_items: u64,
 }
 
-/// The value of a field.
+/// Reads a field with this type of value.
 pub(in crate::manifest) trait ReadField: Sized {
-    /// The value until its entry ends, which may yet be excluded. Of lists and maps, which are read into the builder, whether
-    /// there is one.
+    /// Holds the value until the entry ends, since the entry may still be excluded. For lists and maps, which are read
+    /// directly to the builder, it only says whether there is one.
     type Cell<'b>: Default;
     type Builder: Default;
     /// The column of [`Entries`](crate::manifest::Entries).
@@ -67,7 +67,7 @@ pub(in crate::manifest) trait ReadField: Sized {
     /// What the writer's schema must have, for errors.
     const EXPECTED: &'static str;
 
-    /// How the field is encoded; `None` if it cannot be read under the writer's schema.
+    /// Determines how the field is encoded; `None` if the writer's schema does not fit.
     fn encoding(schema: &Schema, nested_ids: &[i32]) -> Option<Encoding>;
 
     /// Reads the value of the unfinished row.
@@ -85,14 +85,14 @@ pub(in crate::manifest) trait ReadField: Sized {
     /// Discards the unfinished row.
     fn discard_row(_: &mut Self::Builder) {}
 
-    /// Bytes of the lists and maps that were read.
+    /// Memory of the lists and maps read so far.
     fn nested_bytes(_: &Self::Builder) -> usize {
         0
     }
 
     fn finish(builder: Self::Builder, field: &str) -> Result<Self::Column>;
 
-    /// The value at a row of the column. The caller checks the row.
+    /// Returns the value at a row of the column, which the caller has checked.
     fn value(column: &Self::Column, row: usize) -> Result<Self>;
 }
 
@@ -152,7 +152,7 @@ impl<T: Scalar> ReadField for T {
     }
 }
 
-/// What scalars with one builder have in common.
+/// Implements the parts that scalars with the same builder share.
 macro_rules! built {
     (numbers of $arrow:ty) => {
         type Builder = NumberBuilder<$arrow>;

@@ -1,4 +1,4 @@
-//! The steps that walk one manifest entry, compiled from the writer's schema and from what the reader wants.
+//! Compiles the steps that read one manifest entry, from the writer's schema and the reader's options.
 
 use crate::avro::{RecordSchema, Schema, Skip};
 use crate::types::StructType;
@@ -11,12 +11,12 @@ use crate::manifest::presence::{PLACE, Presence, reduce, unexpected};
 use crate::manifest::wanted::{FieldIds, Metrics};
 use crate::manifest::{FileContent, Status};
 
-/// One step of the walk over an entry.
+/// A step that reads or skips part of an entry.
 #[derive(Debug)]
 pub(super) enum Step {
     Field(EntryField, Encoding),
     Partition(PartitionSteps),
-    /// The branch of the data file, where the writer made it optional.
+    /// The union around the data file, if the writer made it optional.
     Enter(Presence),
     Skip(Skip),
 }
@@ -29,7 +29,7 @@ macro_rules! declared {
                 match self { $(Self::$name => <$value as ReadField>::REQUIRED,)* }
             }
 
-            /// How the field is encoded; an error if it cannot be read under the writer's schema.
+            /// Determines how the field is encoded; an error if the writer's schema does not fit.
             fn encoding(self, name: &str, schema: &Schema) -> Result<Encoding> {
                 let (encoding, expected) = match self {
                     $(Self::$name => {
@@ -44,18 +44,18 @@ macro_rules! declared {
 
 entry_fields!(all, declared);
 
-/// The walk over an entry, and the names of its steps for errors.
+/// The steps for an entry, with their names for errors.
 #[derive(Debug)]
 pub(in crate::manifest) struct Steps {
     pub(super) steps: Vec<Step>,
     pub(super) names: Vec<String>,
-    /// The fewest bytes that an entry takes; at least one.
+    /// Minimum length of an entry in bytes; at least one.
     pub(super) min_bytes: u64,
 }
 
 impl Steps {
-    /// Compiles the writer's schema. `partition` is the type that partition values are read as; without it, what the
-    /// writer's schema says.
+    /// Compiles the writer's schema. `partition` is the type to read partition values as; by default, the type in the
+    /// writer's schema.
     pub(in crate::manifest) fn compile(
         schema: &Schema,
         partition: Option<&StructType>,
@@ -69,7 +69,7 @@ impl Steps {
         Ok(steps)
     }
 
-    /// Steps for the fields of a record, in their order; unknown ones are passed over.
+    /// Adds the steps for a record, in its field order; unknown fields are skipped.
     fn record(
         &mut self,
         record: &RecordSchema,
@@ -106,7 +106,7 @@ impl Steps {
     }
 
     fn field(&mut self, field: EntryField, name: &str, schema: &Schema, metrics: &Metrics) -> Result<()> {
-        // An optional field that the writer never has is a null without a union.
+        // An optional field that is always null in this file has no union.
         let is_absent = !field.is_required() && matches!(reduce(schema), Some((_, Schema::Null)));
         if is_absent || metrics.of(field) == Some(&FieldIds::None) {
             self.skip(name, schema);
@@ -116,12 +116,12 @@ impl Steps {
         Ok(())
     }
 
-    /// The walk over the partition tuple; `None` if the writer has no such field.
+    /// The steps for the partition tuple; `None` if the writer has no such field.
     pub(super) fn partition(&self) -> Option<&PartitionSteps> {
         self.steps.iter().find_map(|step| if let Step::Partition(partition) = step { Some(partition) } else { None })
     }
 
-    /// Whether it matters how `fixed` partition values stand in the bytes.
+    /// Whether the encoding of `fixed` partition values matters.
     pub(in crate::manifest) fn has_fixed(&self) -> bool {
         self.partition().is_some_and(|partition| partition.has_fixed)
     }

@@ -1,22 +1,22 @@
-//! How the values of an entry's fields are written, by their type.
+//! Writes the values of an entry's fields by their type.
 
 use crate::avro::Encoder;
 use crate::manifest::fields::EntryField;
 use crate::manifest::{FileContent, Status};
 use crate::types::{Field, ListType, MapType, PrimitiveType as P, Type};
 
-/// The value of a field.
+/// Writes a field with this type of value.
 pub(super) trait WriteField {
     /// Whether the written schema requires the field.
     const REQUIRED: bool;
 
-    /// The type in the written schema, with the ids of elements, or of keys and values.
+    /// The type in the written schema, with the ids of its elements, or of its keys and values.
     fn written_type(nested_ids: &[i32]) -> Type;
 
     fn write(&self, out: &mut Encoder);
 }
 
-/// A value that is always there.
+/// Implements a value that is never null.
 macro_rules! required {
     ($value:ty, $ty:expr, |$out:ident, $written:ident| $write:expr) => {
         impl WriteField for $value {
@@ -34,7 +34,7 @@ macro_rules! required {
     };
 }
 
-/// A value that may be null.
+/// Implements a value that may be null.
 macro_rules! optional {
     ($value:ty, |$nested:ident| $ty:expr, |$out:ident, $written:ident| $write:expr) => {
         impl WriteField for Option<$value> {

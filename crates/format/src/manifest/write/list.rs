@@ -1,4 +1,4 @@
-//! The writer of manifest lists.
+//! Writes manifest lists.
 
 use crate::avro::{Compression, ContainerWriter, Encoder};
 use crate::manifest::{FieldSummary, ManifestContent, ManifestFile};
@@ -6,22 +6,22 @@ use crate::{Error, Result};
 
 use super::texts;
 
-/// What a manifest list is written with.
+/// Options for writing a manifest list.
 #[derive(Debug, Clone, Copy)]
 pub struct ListOptions {
-    /// 1, 2 or 3.
+    /// Format version: 1, 2 or 3.
     pub format_version: u8,
-    /// The snapshot.
+    /// Id of the snapshot.
     pub snapshot_id: i64,
-    /// Its parent.
+    /// Id of its parent.
     pub parent_snapshot_id: Option<i64>,
     /// Its sequence number; unused in v1.
     pub sequence_number: i64,
-    /// v3: the table's next row id. Manifests of new rows get their row ids from it on.
+    /// v3: the table's next row id, which manifests without row ids are assigned from.
     pub first_row_id: Option<i64>,
-    /// How blocks are compressed.
+    /// Compression of the blocks.
     pub compression: Compression,
-    /// The marker between blocks: any 16 bytes, preferably random.
+    /// Sync marker between blocks: any 16 bytes, preferably random.
     pub sync: [u8; 16],
 }
 
@@ -34,19 +34,19 @@ pub struct ListWriter {
     manifests: Vec<ManifestFile>,
 }
 
-/// A manifest list as it was written.
+/// A written manifest list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenList {
     /// The bytes of the file.
     pub bytes: Vec<u8>,
-    /// The manifests as written, sequence numbers and row ids assigned.
+    /// The manifests as written, with assigned sequence numbers and row ids.
     pub manifests: Vec<ManifestFile>,
     /// v3: the table's next row id after the snapshot.
     pub next_row_id: Option<i64>,
 }
 
 impl ListWriter {
-    /// A list without manifests.
+    /// Starts a list without manifests.
     pub fn new(options: ListOptions) -> Result<Self> {
         let version = options.format_version;
         super::check_version(version)?;
@@ -77,7 +77,8 @@ impl ListWriter {
         Ok(Self { options, file, next_row_id, manifests: Vec::new() })
     }
 
-    /// Adds a manifest. An unassigned sequence number becomes the snapshot's; a data manifest without row ids gets the next.
+    /// Adds a manifest. An unassigned sequence number becomes that of the snapshot; a data manifest without a first row
+    /// id is assigned the next one.
     pub fn add(&mut self, manifest: &ManifestFile) -> Result<()> {
         let manifest = self.assigned(manifest)?;
         let version = self.options.format_version;
@@ -112,7 +113,7 @@ impl ListWriter {
             if manifest.content == ManifestContent::Deletes {
                 manifest.first_row_id = None;
             } else if manifest.first_row_id.is_none() {
-                // Existing rows count as well: files of older snapshots may not have row ids yet.
+                // Count existing rows as well: files of older snapshots may not have row ids yet.
                 let rows = count(&manifest, manifest.existing_rows_count)?
                     .checked_add(count(&manifest, manifest.added_rows_count)?);
                 if rows.is_some_and(|rows| rows < 0) {
@@ -130,7 +131,7 @@ impl ListWriter {
         Ok(manifest)
     }
 
-    /// The bytes of the list, and what was assigned.
+    /// Returns the bytes of the list, and what was assigned.
     pub fn finish(self) -> Result<WrittenList> {
         Ok(WrittenList { bytes: self.file.finish()?, manifests: self.manifests, next_row_id: self.next_row_id })
     }

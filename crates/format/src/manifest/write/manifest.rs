@@ -1,4 +1,4 @@
-//! The writer of manifests.
+//! Writes manifests.
 
 use crate::avro::{Compression, ContainerWriter, Encoder, from_type};
 use crate::manifest::fields::EntryField;
@@ -12,13 +12,13 @@ use super::field::WriteField;
 use super::summary::PartitionSummaries;
 use super::texts;
 
-/// v1 requires the block size of each file, which no reader uses: the Java library's value.
+/// v1 requires the block size of each file, which no reader uses; this is the Java library's value.
 const BLOCK_SIZE_IN_BYTES: i64 = 64 << 20;
 
-/// What a manifest is written with.
+/// Options for writing a manifest.
 #[derive(Debug, Clone, Copy)]
 pub struct ManifestOptions<'a> {
-    /// 1, 2 or 3.
+    /// Format version: 1, 2 or 3.
     pub format_version: u8,
     /// Data files or delete files.
     pub content: ManifestContent,
@@ -26,13 +26,14 @@ pub struct ManifestOptions<'a> {
     pub schema: &'a Schema,
     /// The partition spec of all files.
     pub spec: &'a PartitionSpec,
-    /// The snapshot that adds the manifest; [`ManifestFile::UNASSIGNED`] before one is known, so that entries inherit it.
+    /// The snapshot that adds the manifest; [`ManifestFile::UNASSIGNED`] if it is not known yet, so that entries
+    /// inherit it.
     pub snapshot_id: i64,
-    /// v3: the first row id of a manifest that had one before and is written again.
+    /// v3: first row id, if the manifest replaces one that already had it.
     pub first_row_id: Option<i64>,
-    /// How blocks are compressed.
+    /// Compression of the blocks.
     pub compression: Compression,
-    /// The marker between blocks: any 16 bytes, preferably random.
+    /// Sync marker between blocks: any 16 bytes, preferably random.
     pub sync: [u8; 16],
 }
 
@@ -47,13 +48,13 @@ pub struct ManifestWriter {
     partition: Vec<PrimitiveType>,
     file: ContainerWriter,
     summaries: PartitionSummaries,
-    /// Files and rows by status.
+    /// Number of files and rows by status.
     counts: [(i32, i64); 3],
     min_sequence_number: Option<i64>,
 }
 
 impl ManifestWriter {
-    /// A manifest without entries.
+    /// Starts a manifest without entries.
     pub fn new(options: ManifestOptions<'_>) -> Result<Self> {
         let ManifestOptions { format_version: version, content, schema, spec, snapshot_id, .. } = options;
         super::check_version(version)?;
@@ -92,7 +93,7 @@ impl ManifestWriter {
         let header: Vec<_> = keys
             .into_iter()
             .zip(texts.iter().map(String::as_str))
-            // Version 1 knows no content.
+            // v1 has no content field.
             .filter(|(key, _)| version > 1 || *key != "content")
             .collect();
         let types = partition_type.fields.iter().map(|field| primitive(field).cloned()).collect::<Result<Vec<_>>>()?;
@@ -121,7 +122,7 @@ impl ManifestWriter {
         })
     }
 
-    /// Adds an entry. An added or deleted one without snapshot id is the snapshot's of this manifest.
+    /// Adds an entry. If it is added or deleted and has no snapshot id, it is assigned this manifest's snapshot.
     pub fn add(&mut self, entry: &ManifestEntry) -> Result<()> {
         self.check(entry)?;
         let (version, types, snapshot_id) = (self.version, &self.partition, self.snapshot_id);
@@ -171,22 +172,23 @@ impl ManifestWriter {
         self.spec_id
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.counts.iter().map(|(files, _)| usize::try_from(*files).unwrap_or(0)).sum()
     }
 
-    /// Whether no entry was added.
+    /// Whether there are no entries yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Approximate length of the file so far, for rolling at `commit.manifest.target-size-bytes`.
+    /// Approximate length of the file so far, to start a new one at `commit.manifest.target-size-bytes`.
     pub fn length(&self) -> usize {
         self.file.length()
     }
 
-    /// The bytes of the manifest, and how a manifest list describes it under the location where it will lie.
+    /// Returns the bytes of the manifest, and its description for a manifest list; `location` is where it will be
+    /// stored.
     pub fn finish(self, location: &str) -> Result<(Vec<u8>, ManifestFile)> {
         let bytes = self.file.finish()?;
         let [existing, added, deleted] = self.counts;
@@ -264,10 +266,10 @@ fn write_file(out: &mut Encoder, entry: &ManifestEntry, version: u8, types: &[Pr
     Ok(())
 }
 
-/// Whether an optional field means nothing for this entry; then null is written, whatever value the file has.
+/// Whether an optional field has no meaning for this entry; then null is written, whatever value the file has.
 fn is_meaningless(field: EntryField, entry: &ManifestEntry) -> bool {
     match field {
-        // The commit assigns new row ids to an added file.
+        // The commit assigns new row ids to added files.
         EntryField::first_row_id => entry.file.content != FileContent::Data || entry.status == Status::Added,
         EntryField::referenced_data_file | EntryField::content_offset | EntryField::content_size_in_bytes => {
             entry.file.content != FileContent::PositionDeletes
@@ -286,7 +288,7 @@ fn write_tuple(out: &mut Encoder, file: &DataFile, types: &[PrimitiveType]) -> R
 fn write_partition(out: &mut Encoder, value: Option<&Value>, ty: &PrimitiveType) -> Result<()> {
     use PrimitiveType as P;
     if *ty == P::Unknown {
-        // Always null, and null alone takes no bytes.
+        // Always null, which takes no bytes.
         return if value.is_none() { Ok(()) } else { Err(Error::invalid("a partition value of unknown type")) };
     }
     out.some(value.is_some());

@@ -1,4 +1,4 @@
-//! Writing manifests and manifest lists in each format version ("Manifests", "Manifest Lists").
+//! Writes manifests and manifest lists in each format version ("Manifests", "Manifest Lists").
 
 mod field;
 mod list;

@@ -1,4 +1,4 @@
-//! The schemas of what is written, as Iceberg types; their Avro form is made of these.
+//! Schemas of written manifests and manifest lists, as Iceberg types; their Avro schemas are derived from these.
 
 use crate::types::{Field, ListType, PrimitiveType as P, StructType, Type};
 
@@ -13,14 +13,14 @@ fn optional(known: Known, ty: impl Into<Type>, doc: &str) -> Field {
     Field { required: false, ..required(known, ty, doc) }
 }
 
-/// The type of a manifest entry in a format version: what is written.
+/// Type of a written manifest entry in a format version.
 pub fn entry_type(version: u8, partition: StructType) -> StructType {
     let mut fields: Vec<_> = written(Record::Entry, version).map(EntryField::written).collect();
     fields.push(required(DATA_FILE, file_type(version, partition), ""));
     StructType::new(fields)
 }
 
-/// The type of a data or delete file in a format version: what is written.
+/// Type of a written data or delete file in a format version.
 pub fn file_type(version: u8, partition: StructType) -> StructType {
     let mut fields = Vec::new();
     let mut partition = Some(partition);
@@ -38,12 +38,12 @@ pub fn file_type(version: u8, partition: StructType) -> StructType {
     StructType::new(fields)
 }
 
-/// The fields of a record that a format version has.
+/// The fields of a record in a format version.
 fn written(record: Record, version: u8) -> impl Iterator<Item = EntryField> {
     EntryField::of(record).filter(move |field| field.since() <= version)
 }
 
-/// A manifest of a manifest list. From v2 on the counts come before the summaries and are required.
+/// Type of a manifest in a manifest list. Since v2 the counts come before the summaries and are required.
 pub(super) fn manifest_type(version: u8) -> StructType {
     let mut fields = vec![
         required(list::PATH, P::String, "Location URI with FS scheme"),

@@ -1,4 +1,4 @@
-//! Summaries of the partition values of a manifest ("Manifest Lists", `field_summary`).
+//! Computes the partition summaries of a manifest ("Manifest Lists", `field_summary`).
 
 use std::cmp::Ordering;
 
@@ -7,25 +7,25 @@ use crate::manifest::FieldSummary;
 use crate::types::PrimitiveType;
 use crate::value::{Value, binary, order, uuid};
 
-/// Builds the summaries, one for each partition field.
+/// Collects the summaries, one for each partition field.
 #[derive(Debug, Clone)]
 pub struct PartitionSummaries {
     fields: Vec<Seen>,
 }
 
-/// What was seen of one field.
+/// Values of one field so far.
 #[derive(Debug, Clone)]
 struct Seen {
     ty: PrimitiveType,
     null: bool,
     nan: bool,
     range: Option<(Value, Value)>,
-    /// Of uuids, the range in the order of the Java library.
+    /// For uuids, also the range in the order of the Java library.
     signed: Option<(u128, u128)>,
 }
 
 impl PartitionSummaries {
-    /// Of nothing yet.
+    /// Starts without tuples.
     pub fn new(types: impl IntoIterator<Item = PrimitiveType>) -> Self {
         Self {
             fields: types
@@ -35,13 +35,14 @@ impl PartitionSummaries {
         }
     }
 
-    /// Takes in a partition tuple.
+    /// Adds a partition tuple.
     pub fn add(&mut self, partition: &[Option<Value>]) {
         self.fields.iter_mut().zip(partition).for_each(|(field, value)| field.add(value.as_ref()));
     }
 
-    /// The summaries for a manifest list; none where a field's bounds are not bounds for all readers: the Java library orders
-    /// uuids otherwise (`value::uuid`), and takes a field without bounds for one without values.
+    /// Returns the summaries for a manifest list, or none at all if the bounds of a uuid field differ between readers:
+    /// the Java library orders uuids differently (`value::uuid`), and takes a field without bounds for one without
+    /// values.
     pub fn for_list(self) -> Result<Option<Vec<FieldSummary>>> {
         if self.fields.iter().any(Seen::has_two_orders) {
             return Ok(None);
@@ -49,7 +50,7 @@ impl PartitionSummaries {
         self.finish().map(Some)
     }
 
-    /// The summaries.
+    /// Returns the summaries.
     pub fn finish(self) -> Result<Vec<FieldSummary>> {
         self.fields.into_iter().map(Seen::finish).collect()
     }
@@ -85,7 +86,7 @@ impl Seen {
         }
     }
 
-    /// Whether the bounds of uuids in the one order are not those in the other.
+    /// Whether the bounds of uuids differ between the two orders.
     fn has_two_orders(&self) -> bool {
         let Some((Value::Uuid(least), Value::Uuid(most))) = &self.range else { return false };
         let key = |bytes: &[u8; 16]| uuid::signed_key(u128::from_be_bytes(*bytes));

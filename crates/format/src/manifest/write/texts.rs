@@ -1,4 +1,4 @@
-//! The schemas in the headers of manifests and manifest lists, as text: made once, not for each file of a commit.
+//! Schema texts for the headers of manifests and manifest lists, cached because many files of a commit share them.
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
@@ -8,10 +8,10 @@ use crate::avro::from_type;
 use crate::types::{Field, PrimitiveType, Schema, StructType, Type};
 use crate::{Error, Result};
 
-/// Maximum number of partition types whose texts a thread remembers.
+/// Maximum number of partition types whose texts a thread caches.
 const MOST: usize = 8;
 
-/// What the header of a file says of its records.
+/// Schemas in the header of a file.
 #[derive(Debug)]
 pub(super) struct Texts {
     /// `avro.schema`
@@ -20,14 +20,14 @@ pub(super) struct Texts {
     pub(super) iceberg: String,
 }
 
-/// Those of manifests of some partition types, by format version.
+/// Cached texts of manifests, by format version and partition type.
 type OfManifests = Vec<(u8, StructType, Arc<Texts>)>;
 
 thread_local! {
     static OF_MANIFESTS: RefCell<OfManifests> = const { RefCell::new(Vec::new()) };
 }
 
-/// The header of manifests.
+/// Returns the schema texts of manifests.
 pub(super) fn of_manifest(version: u8, partition: &StructType) -> Result<Arc<Texts>> {
     let known = |(number, ty, _): &&(u8, StructType, _)| *number == version && ty == partition;
     let found = OF_MANIFESTS.with_borrow(|all| all.iter().find(known).map(|(.., texts)| texts.clone()));
@@ -45,7 +45,7 @@ pub(super) fn of_manifest(version: u8, partition: &StructType) -> Result<Arc<Tex
     Ok(texts)
 }
 
-/// The header of manifest lists.
+/// Returns the schema texts of manifest lists.
 pub(super) fn of_list(version: u8) -> Result<&'static Texts> {
     static OF_LISTS: [OnceLock<Result<Texts>>; 3] = [const { OnceLock::new() }; 3];
     let make = || {
@@ -62,8 +62,9 @@ fn schema_text(ty: StructType) -> Result<String> {
     Ok(Schema::new(0, ty.fields)?.to_json().to_string())
 }
 
-/// The Avro schema of entries. `fixed` partition values are written with a length, as the Java library writes and reads them
-/// whatever the schema says; so the schema says `bytes`, and readers that trust it stay in step.
+/// The Avro schema of entries. The Java library writes `fixed` partition values with a length, and expects one,
+/// whatever the schema says. So they are written with a length here too, and the schema says `bytes`: readers that
+/// trust it read them correctly.
 fn avro_schema(version: u8, partition_type: &StructType) -> Result<String> {
     let plain = |field: &Field| match field.ty {
         Type::Primitive(PrimitiveType::Fixed(_)) => Field { ty: PrimitiveType::Binary.into(), ..field.clone() },

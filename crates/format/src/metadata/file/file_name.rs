@@ -67,7 +67,7 @@ pub fn hadoop_metadata_file_name(version: u64, codec: MetadataCodec) -> String {
     format!("v{version}{}.metadata.json", codec.extension())
 }
 
-/// Returns the version in the name of a metadata file, of either form, compressed or not; `None` if there is none.
+/// Returns the version in the name of a metadata file, of either form, compressed or not; `None` for any other name.
 pub fn metadata_file_version(location: &str) -> Option<u64> {
     let name = base_name(location);
     let stem = name.strip_suffix(".metadata.json").or_else(|| name.strip_suffix(".metadata.json.gz"))?;
