@@ -1,4 +1,4 @@
-//! Two columns of rows beside each other: what SQL says of their values.
+//! Compares two columns row by row, with the semantics of SQL.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use icefield_format::expr::Comparison;
 const SECOND: i128 = 1_000_000_000;
 const DAY: i128 = 86_400 * SECOND;
 
-/// What values of two types are compared as.
+/// The common type in which the values of two columns are compared.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::operation) enum ComparedAs {
-    /// Values of a type.
+    /// Values of an Arrow type.
     Type(DataType),
-    /// Nanoseconds since 1970, of which 64 bits would not hold all: dates and timestamps of different units.
+    /// Nanoseconds since 1970 in more than 64 bits, which cannot hold all dates and timestamps of other units.
     Nanoseconds,
 }
 
 impl ComparedAs {
-    /// For columns of two types: what loses nothing, but for integers beside floating-point numbers. None where values of the types
-    /// are not compared.
+    /// The common type of two columns; `None` if their values are not comparable. Conversion is lossless, except of
+    /// integers and decimals that are compared with floating-point numbers.
     pub(in crate::operation) fn of(left: &DataType, right: &DataType) -> Option<Self> {
         use DataType as D;
         let (left, right) = (plain(left), plain(right));
@@ -66,11 +66,11 @@ impl ComparedAs {
         }))
     }
 
-    /// The rows for which a comparison of two columns holds. Null compares with nothing; NaN equals itself and is above all other
-    /// numbers, zero has no sign.
+    /// The rows for which a comparison of two columns is true. A comparison with null is never true. NaN equals NaN and
+    /// is greater than all other numbers; zeros of both signs are equal.
     ///
     /// # Errors
-    /// Values that the type cannot hold.
+    /// A value that the common type cannot hold.
     pub(in crate::operation) fn matching(
         &self,
         left: &ArrayRef,
@@ -100,7 +100,7 @@ impl ComparedAs {
     }
 }
 
-/// What kind of comparison cannot be made, for errors.
+/// Error text for unsupported comparisons.
 pub(in crate::operation) const ONLY_COLUMNS: &str =
     "only a comparison with a literal is supported; compare columns themselves, or pass a function";
 
@@ -108,7 +108,7 @@ fn strictly(array: &ArrayRef, ty: &DataType) -> Result<ArrayRef, ArrowError> {
     cast_with_options(array, ty, &CastOptions { safe: false, ..CastOptions::default() })
 }
 
-/// Dates and timestamps in nanoseconds.
+/// Converts dates and timestamps to nanoseconds.
 fn nanoseconds(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let (array, unit) = match plain(array.data_type()) {
         DataType::Date32 | DataType::Date64 => (strictly(array, &DataType::Date32)?, DAY),
@@ -129,7 +129,7 @@ fn nanoseconds(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(Arc::new(numbers.with_precision_and_scale(38, 0)?))
 }
 
-/// The values with one zero and one NaN: Arrow orders negative zero before the other, and NaN with a sign before all numbers.
+/// Maps all zeros to one and all NaNs to one: Arrow orders -0.0 before 0.0, and a NaN with a sign before all numbers.
 fn with_one_zero(array: ArrayRef) -> ArrayRef {
     let one = |number: f64| if number.is_nan() { f64::NAN } else { number + 0.0 };
     match array.as_primitive_opt::<Float64Type>() {
@@ -138,7 +138,7 @@ fn with_one_zero(array: ArrayRef) -> ArrayRef {
     }
 }
 
-/// One type for all layouts of text and of bytes.
+/// Maps all layouts of strings to one type, and all layouts of bytes to one.
 fn plain(ty: &DataType) -> &DataType {
     use DataType as D;
     match ty {
@@ -149,7 +149,7 @@ fn plain(ty: &DataType) -> &DataType {
     }
 }
 
-/// Precision and scale of exact numbers.
+/// Precision and scale of integers and decimals.
 fn digits(ty: &DataType) -> Option<(u8, i8)> {
     use DataType as D;
     match ty {

@@ -1,4 +1,4 @@
-//! Rows in which columns differ.
+//! Finds the rows in which columns differ.
 
 use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
@@ -7,7 +7,7 @@ use arrow_schema::ArrowError;
 
 use crate::error::{Error, Result};
 
-/// The rows in which one of some pairs of columns differs.
+/// The rows in which at least one pair of columns differs; two nulls are equal.
 pub(in crate::operation) fn differences(pairs: &[(ArrayRef, ArrayRef)], rows: usize) -> Result<BooleanArray> {
     let mut differ = BooleanBuffer::new_unset(rows);
     for (old, new) in pairs {

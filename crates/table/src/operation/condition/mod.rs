@@ -1,5 +1,5 @@
-//! Conditions that compare two columns of a row (`sent > received`): SQL's comparison of columns, and the positions of the rows
-//! that a condition matches.
+//! Conditions that compare two columns of a row (`sent > received`): SQL's comparison of columns, and the positions of
+//! matching rows.
 
 pub(super) mod compared;
 pub(super) mod differences;

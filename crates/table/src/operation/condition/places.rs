@@ -1,4 +1,4 @@
-//! Where rows are: the path of their file and their position in it, as scans have them in two columns.
+//! Collects the positions of rows from two columns of a scan: the path of the file and the position in it.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use icefield_format::puffin::DeletionVector;
 
 use crate::error::{Error, Result};
 
-/// Adds the positions of rows, all of one file, to those of each file: of all of them, or of those that are chosen.
+/// Adds the positions of rows to those of their file: all rows, or the chosen ones. All rows must be from one file.
 pub(in crate::operation) fn add(
     found: &mut HashMap<String, DeletionVector>,
     paths: &ArrayRef,

@@ -1,7 +1,7 @@
-//! Conditions over the rows of one table in which two of its columns are compared, `sent > received`.
+//! Conditions over the rows of one table that compare two of its columns, such as `sent > received`.
 //!
-//! Metadata tell nothing of such a comparison: files are left out by the rest of the condition, and the comparison is made of the
-//! rows that are read.
+//! Metadata cannot decide such a comparison. The rest of the condition prunes files, and the comparison is evaluated on
+//! the rows that are read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,35 +23,35 @@ use crate::plan::Scan;
 use crate::plan::projection::wanted::Wanted;
 use crate::stream::BatchStream;
 
-/// A condition, bound to the columns of a table; `NOT` is in its predicates.
+/// A condition bound to the columns of a table; `NOT` has been pushed into its predicates.
 #[derive(Debug)]
 pub(in crate::operation) struct RowTests(Expression<RowTest>);
 
-/// A condition over rows of a table that is read.
+/// A condition on rows that a scan reads.
 #[derive(Debug)]
 pub(in crate::operation) struct RowCondition {
     tests: RowTests,
-    /// The columns that it tests, and where a row is.
+    /// The columns that the condition needs, and the file path and position of each row.
     pub(in crate::operation) wanted: Arc<Wanted>,
-    /// Places of the path of a row's file and of its position in it.
+    /// Indexes of the columns with the file path and the position of a row.
     place: (usize, usize),
 }
 
-/// A test of rows.
+/// A predicate of a condition.
 #[derive(Debug)]
 enum RowTest {
     Filter(BoundExpr),
     Columns(Box<Compared>),
 }
 
-/// Two columns that are compared.
+/// A comparison of two columns.
 #[derive(Debug)]
 struct Compared {
     left: StoredColumn,
     comparison: Comparison,
     right: StoredColumn,
     ty: ComparedAs,
-    /// The comparison, for errors.
+    /// The comparison as text, for errors.
     text: String,
 }
 
@@ -72,7 +72,7 @@ impl RowTests {
         Ok(Self(condition.rewrite_not().try_map(&mut leaf)?))
     }
 
-    /// The rows that it holds for.
+    /// The rows for which the condition is true.
     pub(in crate::operation) fn matching(&self, rows: &RecordBatch) -> Result<BooleanBuffer> {
         matching(&self.0, rows)
     }
@@ -95,7 +95,7 @@ impl RowCondition {
         Ok(Self { tests, wanted, place })
     }
 
-    /// Those of some rows that it holds for, by the path of their file and their position in it.
+    /// Evaluates the condition on a stream; returns the positions of matching rows by file path.
     pub(in crate::operation) fn positions(&self, rows: BatchStream) -> Result<HashMap<String, Arc<DeletionVector>>> {
         let mut found = HashMap::new();
         for batch in rows {
@@ -121,7 +121,8 @@ fn matching(condition: &Expression<RowTest>, rows: &RecordBatch) -> Result<Boole
     })
 }
 
-/// Some columns with the path of a row's file and its position, and the places of both. A table may have columns of these names.
+/// Adds the columns for the file path and the position of a row, and returns their indexes. The table may itself have
+/// columns of these names.
 fn with_place(columns: &Schema) -> Result<(Schema, (usize, usize))> {
     let mut fields = columns.fields().to_vec();
     let mut place = |column: Field| {

@@ -1,4 +1,5 @@
-//! New rows of an overwrite that are held to its filter: a row of another day would stand beside the ones that stay.
+//! Checks that the new rows of an overwrite match its filter: other rows would be added beside existing ones that the
+//! overwrite keeps.
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
@@ -11,13 +12,14 @@ use crate::write::Matching;
 use crate::write::conform::Conform;
 use crate::write::intake::Intake;
 
-/// Holds rows to a condition, in the types and with the defaults that the table gives them.
+/// Passes rows through and fails at one that does not match a condition. Rows are tested after conversion to the
+/// table's types, with defaults filled in.
 pub(super) struct CheckedRows<'a> {
     batches: &'a mut dyn Iterator<Item = Result<RecordBatch>>,
     intake: Intake,
     tests: RowTests,
     condition: String,
-    /// Rows that have passed.
+    /// Number of rows that have passed.
     rows: u64,
 }
 

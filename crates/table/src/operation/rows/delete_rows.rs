@@ -1,4 +1,4 @@
-//! Deletes of rows by a condition.
+//! Deletes rows by a condition.
 
 use icefield_format::expr::Condition;
 
@@ -9,11 +9,11 @@ use crate::commit::Transaction;
 use crate::error::Result;
 
 impl Transaction {
-    /// Deletes the rows that a condition holds for, as a scan with such a filter has them: rows stay for which it is false or, as with
-    /// `x = 1` where `x` is null, unknown. Files all of whose rows match are removed unread.
+    /// Deletes the rows that a condition matches, as in the filter of a scan. Rows stay if the condition is false or
+    /// unknown, as `x = 1` is if `x` is null. Files in which all rows match are removed without being read.
     ///
     /// # Errors
-    /// What is wrong with the condition, the table or the storage. What was written is deleted then.
+    /// An invalid condition, or an error of the table or the storage; written files are deleted.
     pub fn delete_rows(
         &mut self,
         condition: &Condition,

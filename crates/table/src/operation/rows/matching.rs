@@ -1,8 +1,8 @@
-//! The rows that a filter matches, by their positions in data files: what changes of rows are made of.
+//! Finds the rows that a filter matches, as positions in data files: the basis of all row changes.
 //!
-//! A row matches where a scan with the filter has it, so what is left are the rows that such a scan does not have.
-//! Files all of whose rows match by partition or metrics are not opened; of the others nothing is read but the columns of the
-//! filter.
+//! A row matches if a scan with the filter returns it, so exactly the rows that such a scan would omit are kept. Files
+//! in which all rows match by partition or metrics are not opened; from the others only the columns of the filter are
+//! read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,65 +33,66 @@ use crate::storage::Storage;
 use crate::stream::BatchStream;
 use crate::write::with_lineage;
 
-/// Bytes that a change of rows may take where nobody says.
+/// Default memory limit of a row change, in bytes.
 pub const MEMORY_LIMIT: usize = 512 << 20;
 
-/// Data files that have rows of a filter, of a branch as it is.
+/// The rows of a branch that match a filter, by data file.
 #[derive(Debug)]
 pub struct Matches {
-    /// The files. Files that the filter might match, and does not, are not among them.
+    /// The files with matching rows.
     pub files: Vec<MatchedFile>,
     scan: Scan,
     wanted: Arc<Wanted>,
-    /// Bytes that reading their rows may take, about, where somebody says.
+    /// Approximate memory limit for reading the rows, in bytes; `None` for the default.
     memory: Option<usize>,
 }
 
-/// Data files that may have rows of a filter.
+/// Data files that may have matching rows.
 #[derive(Debug)]
 pub struct Candidates {
     matches: Matches,
-    /// The files, with what is left to test of their rows.
+    /// The files as parts of a read task, with their residuals.
     parts: Vec<FilePart>,
-    /// Those all of whose rows match.
+    /// For each file, whether all rows match.
     certain: Vec<bool>,
 }
 
-/// A data file with rows that match.
+/// A data file with matching rows.
 #[derive(Debug, Clone)]
 pub struct MatchedFile {
-    /// All that a reader must know of it. There is nothing left to test: `rows` tells.
+    /// The file as part of a read task. Its residual is `True`, because `rows` already has the matching rows.
     pub part: FilePart,
-    /// As its manifest has it, without metrics.
+    /// The file as in its manifest, without metrics.
     pub file: DataFile,
-    /// Which rows.
+    /// The matching rows.
     pub rows: MatchedRows,
-    /// Delete files that are about this data file and no other.
+    /// Delete files that apply to this data file alone.
     pub own_deletes: Vec<DataFile>,
 }
 
-/// Which rows of a data file match.
+/// The matching rows of a data file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MatchedRows {
-    /// All of them.
+    /// All rows.
     All,
-    /// Those at these positions, which are not deleted yet.
+    /// The rows at these positions, which are not deleted yet.
     Some(Arc<DeletionVector>),
 }
 
 impl MatchedFile {
-    /// Whether rows of it are deleted by values: how many it has left is not known then.
+    /// Whether equality deletes apply to the file; the number of its live rows is then unknown.
     pub fn has_equality_deletes(&self) -> bool {
         self.part.deletes.iter().any(|delete| delete.kind == DeleteKind::Equality)
     }
 }
 
 impl Matches {
-    /// Finds the rows of a branch that a condition holds for; of a branch that does not exist, those of the current snapshot,
-    /// which it will begin at. Reading takes `memory` bytes, about; without that number, what is best for the processors.
+    /// Finds the rows of a branch that a condition matches. If the branch does not exist, the rows of the current
+    /// snapshot are searched, since the branch would begin there. Reading takes about `memory` bytes; `None` chooses a
+    /// limit by the number of processors.
     ///
     /// # Errors
-    /// A condition that does not fit the schema, a tag, and what is wrong with the files.
+    /// A condition that does not fit the schema, a tag instead of a branch, or an error of the files.
     pub fn find(
         storage: &Storage,
         metadata: &Arc<TableMetadata>,
@@ -132,7 +133,7 @@ impl Matches {
         Ok(matches)
     }
 
-    /// The data files of a branch that may have rows of a filter, of which none are chosen yet.
+    /// Finds the data files of a branch that may match a filter, without choosing rows.
     ///
     /// # Errors
     /// As [`Matches::find`].
@@ -149,13 +150,13 @@ impl Matches {
         Self::candidates_of(scan, &plan, memory)
     }
 
-    /// The data files of a plan of a [scan](Matches::scan), of which no rows are chosen yet.
+    /// The data files of a plan of a [scan](Matches::scan), without any rows chosen.
     pub(super) fn candidates_of(scan: Scan, plan: &Plan, memory: Option<usize>) -> Result<Candidates> {
         let wanted = scan.wanted(Some(&[]))?;
         let parts = scan.parts(plan, &plan.whole_files())?;
         let (mut files, mut all_certain) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
         let mut next = parts.iter();
-        // Deletes of many files may apply to each of them, and are looked at once.
+        // Delete files that apply to several data files occur with each of them, but are decoded only once.
         let mut of_many = vec![false; plan.deletes.len()];
         for manifest in &plan.manifests {
             let certain = manifest.certain()?;
@@ -183,7 +184,7 @@ impl Matches {
         Ok(Candidates { matches: Self { files, scan, wanted, memory }, parts, certain: all_certain })
     }
 
-    /// Chooses rows of the files by position, by the paths of the files; files without any are left out.
+    /// Chooses the rows at these positions, by file path; files without any are removed.
     fn choose(&mut self, mut rows: HashMap<String, Arc<DeletionVector>>) {
         for file in &mut self.files {
             if let MatchedRows::Some(of_file) = &mut file.rows {
@@ -208,7 +209,7 @@ impl Matches {
             found => found.map(|_| branch.to_owned()),
         };
         let at = At { reference, ..At::default() };
-        // Of a file that is written again all rows count, and all that was deleted of it.
+        // Rewriting a file needs all of its rows and all of its deletes, whatever the filter.
         let scan = Scan::new(storage.clone(), metadata.clone(), &at)?;
         let scan = Scan { filter: filter.clone(), case_sensitive, all_deletes: true, ..scan };
         let (bound, _) = scan.bound_filter()?;
@@ -216,44 +217,45 @@ impl Matches {
         Ok(Scan { metrics: Metrics::for_filter(ids), ..scan })
     }
 
-    /// Files whose rows are chosen already, of a scan.
+    /// Matches of a scan with rows already chosen.
     pub(super) fn of_files(scan: Scan, files: Vec<MatchedFile>, memory: Option<usize>) -> Result<Self> {
         let wanted = scan.wanted(Some(&[]))?;
         Ok(Self { files, scan, wanted, memory })
     }
 
-    /// The snapshot whose rows these are.
+    /// The snapshot that the rows were found in.
     pub fn snapshot(&self) -> Option<&Arc<Snapshot>> {
         self.scan.snapshot.as_ref()
     }
 
-    /// A filter that matches all of these rows, and no other where no columns were compared.
+    /// A filter that matches all of these rows; it matches other rows only if the condition compares columns.
     pub fn filter(&self) -> &Expr {
         &self.scan.filter
     }
 
-    /// A filter of the table's columns that matches all of these rows: what others may not have added meanwhile.
+    /// The filter of conflicting rows: other commits must not have added rows that it matches. It uses only columns of
+    /// the table, and matches all of these rows.
     pub fn conflicts(&self) -> Expr {
         let mut leaf = |predicate: &Predicate| {
             let known = self.scan.schema.find_by_name(&predicate.term.name, self.scan.case_sensitive)?.is_some();
-            // Metadata columns tell nothing of rows that are new.
+            // Conditions on metadata columns say nothing about new rows, so they are dropped.
             Ok(if known { Expression::Predicate(predicate.clone()) } else { Expression::True })
         };
         let filter: Result<Expr> = self.filter().rewrite_not().try_map(&mut leaf);
         filter.unwrap_or(Expression::True)
     }
 
-    /// Whether the case of the names in the filter matters.
+    /// Whether the filter matches column names case-sensitively.
     pub fn is_case_sensitive(&self) -> bool {
         self.scan.case_sensitive
     }
 
-    /// The table as it was.
+    /// The table's metadata when the rows were found.
     pub fn metadata(&self) -> &Arc<TableMetadata> {
         &self.scan.metadata
     }
 
-    /// The table's columns, with what rewritten rows keep of their lineage from version 3 on.
+    /// The table's columns; with `lineage`, also those of row lineage (version 3), which rewritten rows keep.
     pub fn columns(&self, lineage: bool) -> Result<Arc<Schema>> {
         let schema = &self.scan.schema;
         match lineage {
@@ -262,7 +264,7 @@ impl Matches {
         }
     }
 
-    /// The rows that match, file after file.
+    /// Reads the matching rows, file by file.
     pub fn matching_rows(&self, columns: Arc<Schema>) -> Result<BatchStream> {
         let mut only = HashMap::new();
         for file in &self.files {
@@ -280,12 +282,13 @@ impl Matches {
         rows_chosen(self.task(parts, columns), &self.scan.storage, Chosen::Only(only), &self.options())
     }
 
-    /// How rows are read that are looked for.
+    /// The options for reading matching rows.
     fn options(&self) -> ReadOptions {
         ReadOptions { memory: self.memory.map(|memory| memory.max(1)), ..ReadOptions::default() }
     }
 
-    /// The rows of a file that are left: live, and not matching. The memory and the threads are shared by so many streams.
+    /// Reads the remaining rows of a file: live and not matching. `streams` such streams share the memory and the
+    /// threads.
     pub fn rows_left(&self, file: &MatchedFile, columns: Arc<Schema>, streams: usize) -> Result<BatchStream> {
         let gone = match &file.rows {
             MatchedRows::All => return Err(Error::Internal("nothing is left of a file that matches".to_owned())),
@@ -298,7 +301,8 @@ impl Matches {
         Ok(rows_chosen(task, &self.scan.storage, Chosen::Without(gone), &options)?.with_width(threads))
     }
 
-    /// The rows of a file, deleted ones included: what its manifest says, or the file, where that does not know.
+    /// Number of rows in a file, including deleted ones: from its manifest entry, or from the file itself if that lacks
+    /// it.
     pub fn record_count(&self, file: &MatchedFile) -> Result<u64> {
         match u64::try_from(file.part.record_count) {
             Ok(known) => Ok(known),
@@ -309,8 +313,8 @@ impl Matches {
         }
     }
 
-    /// What older delete files delete of each file by position: by all of them, or by those that are about one file only. Positions
-    /// beyond the end of a file, of which rows were looked for, are not among them.
+    /// The positions in each file that existing position deletes and deletion vectors delete; with `only_own`, only
+    /// those of delete files that apply to one data file. Positions beyond the end of a file are left out.
     pub fn deleted_before(&self, files: &[&MatchedFile], only_own: bool) -> Result<Vec<Option<Arc<DeletionVector>>>> {
         let parts: Vec<FilePart> = files
             .iter()
@@ -342,18 +346,18 @@ impl Matches {
 }
 
 impl Candidates {
-    /// The rows that the filter matches, file after file.
+    /// Reads the matching rows, file by file.
     pub fn rows(&self, columns: Arc<Schema>) -> Result<BatchStream> {
         self.rows_with(Arc::new(Wanted { projection: columns, ..(*self.matches.wanted).clone() }))
     }
 
-    /// What is wanted of the rows that the filter matches, file after file.
+    /// Reads the matching rows with these columns, file by file.
     fn rows_with(&self, wanted: Arc<Wanted>) -> Result<BatchStream> {
         let task = ReadTask { wanted, parts: self.parts.clone() };
         rows_with(task, &self.matches.scan.storage, None, &self.matches.scan.limits, &self.matches.options())
     }
 
-    /// The rows of all files, deleted ones included.
+    /// Number of rows in all files, including deleted ones.
     pub fn row_count(&self) -> Result<i64> {
         self.matches.files.iter().try_fold(0_i64, |sum, file| {
             let rows = i64::try_from(self.matches.record_count(file)?).unwrap_or(i64::MAX);
@@ -371,29 +375,29 @@ impl Candidates {
         self.matches.filter()
     }
 
-    /// The filter of what others may not have added meanwhile.
+    /// The filter of conflicting rows; see [`Matches::conflicts`].
     pub(super) fn conflicts(&self) -> Expr {
         self.matches.conflicts()
     }
 
-    /// The snapshot that they are of.
+    /// The snapshot that the files belong to.
     pub fn snapshot(&self) -> Option<&Arc<Snapshot>> {
         self.matches.snapshot()
     }
 
-    /// The files, none of whose rows are chosen, and which of them match whole.
+    /// The files without any rows chosen, and for each whether all of its rows match.
     pub(super) fn into_files(self) -> (Vec<MatchedFile>, Vec<bool>) {
         (self.matches.files, self.certain)
     }
 
-    /// The files with the rows that were chosen of them, by path and position.
+    /// The files with these rows chosen, by path and position.
     pub fn choose(mut self, rows: HashMap<String, Arc<DeletionVector>>) -> Matches {
         self.matches.choose(rows);
         self.matches
     }
 }
 
-/// The positions of the rows of some parts that pass what is left to test, by path.
+/// The positions of rows that pass the residual of their part, by path.
 fn positions(parts: Vec<FilePart>, matches: &Matches) -> Result<HashMap<String, Arc<DeletionVector>>> {
     let mut found: HashMap<String, DeletionVector> = HashMap::new();
     if parts.is_empty() {
@@ -412,7 +416,7 @@ fn positions(parts: Vec<FilePart>, matches: &Matches) -> Result<HashMap<String, 
     Ok(found.into_iter().map(|(path, rows)| (path, Arc::new(rows))).collect())
 }
 
-/// Whether position deletes are about one data file: it is named, or is the only path between their bounds.
+/// Whether position deletes apply to one data file only: they name it, or their path bounds are equal.
 fn is_about_one_file(delete: &DeleteFile) -> bool {
     let file = &delete.file;
     if file.content != FileContent::PositionDeletes {

@@ -1,5 +1,5 @@
-//! Operations on the rows that a condition matches: deletes, updates and overwrites. A data file is rewritten without them, or
-//! gets delete files.
+//! Operations on the rows that a condition matches: deletes, updates and overwrites. A data file is rewritten without
+//! these rows or gets delete files.
 
 mod checked_rows;
 pub mod delete_rows;

@@ -1,4 +1,4 @@
-//! Rows in place of those that a filter matches, and in place of those of their partitions.
+//! Replaces the rows that a filter matches, or all rows of some partitions, with new rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,21 +19,22 @@ use crate::commit::{SnapshotProducer, Transaction};
 use crate::error::{Error, Result};
 use crate::operation::replace_partitions::ReplacePartitions;
 
-/// What becomes of rows in files of older partition specs, which may be of partitions that are replaced.
+/// What to do with files of older partition specs that may have rows of replaced partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OldSpecs {
-    /// Such files are an error.
+    /// Fail if there are such files.
     #[default]
     Refuse,
-    /// The rows of the partitions are taken out of them.
+    /// Remove the rows of the replaced partitions from them.
     Rewrite,
 }
 
 impl Transaction {
-    /// Deletes the rows that a condition holds for and adds others, in one snapshot.
+    /// Deletes the rows that a condition matches and adds others, in one snapshot.
     ///
     /// # Errors
-    /// As [`Transaction::replace_rows`]; with [`RowOptions::check_rows`], a new row that the condition does not hold for.
+    /// As [`Transaction::replace_rows`]; with [`RowOptions::check_rows`], also a new row that the condition does not
+    /// match.
     pub fn overwrite_rows(
         &mut self,
         condition: &Condition,
@@ -55,10 +56,11 @@ impl Transaction {
         replace_widened(self, table, &matches, Command::Delete, Some(rows), options)
     }
 
-    /// Adds rows in place of all others of their partitions.
+    /// Adds rows and removes all other rows of their partitions.
     ///
     /// # Errors
-    /// A table without partitions, files of older specs that may have such rows where these are refused, and as [`Transaction::replace_rows`].
+    /// A table without partitions; with [`OldSpecs::Refuse`], files of older specs that may have rows of these
+    /// partitions; otherwise as [`Transaction::replace_rows`].
     pub fn overwrite_partitions(
         &mut self,
         rows: NewRows<'_>,
@@ -137,7 +139,7 @@ impl Transaction {
     }
 }
 
-/// The filter of the rows of the files' partitions.
+/// A filter that matches the rows in the partitions of these files.
 pub(super) fn of_partitions(spec: &Arc<PartitionSpec>, schema: &Schema, files: &[DataFile]) -> Result<Expr> {
     let mut partitions: BTreeMap<String, &[Option<Value>]> = BTreeMap::new();
     partitions.extend(files.iter().map(|file| (format!("{:?}", file.partition), file.partition.as_slice())));

@@ -1,4 +1,4 @@
-//! Rows in place of others, in one snapshot: what deletes, updates and overwrites of rows have in common.
+//! Replaces rows with others in one snapshot: the common part of deletes, updates and overwrites of rows.
 
 use std::sync::Arc;
 
@@ -22,59 +22,60 @@ use crate::operation::row_delta::RowDelta;
 use crate::storage::Storage;
 use crate::write::{Matching, TableWriter, WriterConfig, with_lineage};
 
-/// How rows are changed.
+/// Options of a row change.
 #[derive(Debug, Clone, Default)]
 pub struct RowOptions {
-    /// The snapshot: its branch and its summary.
+    /// The branch and the summary entries of the snapshot.
     pub snapshot: SnapshotOptions,
-    /// How rows are taken out of files; by default as the table says.
+    /// How rows are removed from files; by default from the table's properties.
     pub mode: Option<Mode>,
-    /// What concurrent commits are tolerated; by default as the table says.
+    /// Which concurrent commits are tolerated; by default from the table's properties.
     pub isolation: Option<Isolation>,
-    /// Whether nothing is written: the result says what would be.
+    /// Whether to write nothing and only return what the change would do.
     pub dry_run: bool,
-    /// Bytes that reading rows may take, about: those that are looked for, and those that are written again.
+    /// Approximate memory limit for reading rows, both to find them and to rewrite them.
     pub memory: Option<usize>,
-    /// Whether new rows that the filter does not match are an error. Overwrites with a filter only.
+    /// Whether a new row that the filter does not match is an error; only for overwrites with a filter.
     pub check_rows: bool,
 }
 
-/// What a change of rows has done, or would do.
+/// The effects of a row change, made or planned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowsReplaced {
-    /// Rows taken out. Of files that are removed unread, rows that equality deletes had deleted before count as well.
+    /// Number of removed rows. For files that are removed without being read, this includes rows that equality deletes
+    /// had already deleted.
     pub rows_removed: i64,
-    /// Rows written in their place, or beside.
+    /// Number of new rows.
     pub rows_added: i64,
-    /// What became of the files that had the rows.
+    /// Counts of the files that were changed.
     pub files: FileCounts,
 }
 
-/// Rows to be added.
+/// Rows to add.
 pub struct NewRows<'a> {
-    /// Their columns; where they are rows that were there before, the column `_row_id` is one of them.
+    /// Their columns. Rows that replace existing ones have the column `_row_id`.
     pub schema: &'a ArrowSchema,
     /// The rows.
     pub batches: &'a mut dyn Iterator<Item = Result<RecordBatch>>,
     /// How their columns may differ from the table's.
     pub matching: Matching,
-    /// Whether columns that the table lacks are first added to it, in the same commit. Overwrites only.
+    /// Whether columns that the table lacks are added in the same commit; only for overwrites.
     pub evolve: bool,
 }
 
 impl RowOptions {
-    /// Where new files go: nowhere in a dry run.
+    /// The storage for new files; in a dry run it writes nothing.
     pub(in crate::operation) fn written_to(&self, storage: &Storage) -> Storage {
         if self.dry_run { storage.unwritten() } else { storage.clone() }
     }
 }
 
 impl Transaction {
-    /// Takes the rows of `matches` out and adds others, in one snapshot. Without any of both there is no snapshot.
+    /// Removes the rows of `matches` and adds others, in one snapshot. If there are neither, no snapshot is made.
     ///
     /// # Errors
-    /// What is wrong with the rows, the table or the storage. The files that were written are deleted then, as they are when the
-    /// transaction fails.
+    /// An error of the rows, the table or the storage. Written files are then deleted, as they are when the transaction
+    /// fails.
     pub fn replace_rows(
         &mut self,
         matches: &Matches,
@@ -87,7 +88,7 @@ impl Transaction {
     }
 }
 
-/// As [`Transaction::replace_rows`], of a table that is widened in the same commit.
+/// As [`Transaction::replace_rows`], for a table that is widened in the same commit.
 pub(super) fn replace_widened(
     transaction: &mut Transaction,
     table: Widened,
@@ -96,14 +97,14 @@ pub(super) fn replace_widened(
     rows: Option<NewRows<'_>>,
     options: RowOptions,
 ) -> Result<RowsReplaced> {
-    // New rows first: they are where errors are likely.
+    // New rows are written first: errors are most likely there.
     let written_to = options.written_to(transaction.storage());
     let added = rows.map_or(Ok(Vec::new()), |rows| write(&written_to, &table.metadata, rows))?;
     replace_with(transaction, table, matches, command, added, options)
 }
 
-/// As [`replace_widened`], with rows that are written already, to [`RowOptions::written_to`]; their files are deleted after an
-/// error.
+/// As [`replace_widened`], with new rows already written to [`RowOptions::written_to`]. Their files are deleted after
+/// an error.
 pub(in crate::operation) fn replace_with(
     transaction: &mut Transaction,
     table: Widened,
@@ -142,7 +143,7 @@ pub(in crate::operation) fn replace_with(
     Ok(result)
 }
 
-/// What a change of rows goes by.
+/// The settings of a row change.
 struct Prepared {
     metadata: Arc<TableMetadata>,
     mode: Mode,
@@ -166,7 +167,7 @@ impl Prepared {
     }
 }
 
-/// Refuses rows that were found in another state of the table.
+/// Fails if the rows were found in another state of the table.
 fn check_same(metadata: &Arc<TableMetadata>, matches: &Matches) -> Result<()> {
     match Arc::ptr_eq(metadata, matches.metadata()) {
         true => Ok(()),
@@ -174,7 +175,7 @@ fn check_same(metadata: &Arc<TableMetadata>, matches: &Matches) -> Result<()> {
     }
 }
 
-/// How rows of these columns are written: `_row_id` among them is that of rows that were there before.
+/// The configuration for writing rows with these columns. A column `_row_id` holds the ids of existing rows.
 pub(in crate::operation) fn writer_config(
     storage: &Storage,
     metadata: &TableMetadata,
@@ -187,7 +188,7 @@ pub(in crate::operation) fn writer_config(
     Ok(config)
 }
 
-/// Writes new rows; what was written of them is deleted after an error.
+/// Writes new rows; after an error, the written files are deleted.
 pub(super) fn write(storage: &Storage, metadata: &TableMetadata, rows: NewRows<'_>) -> Result<Vec<DataFile>> {
     let config = writer_config(storage, metadata, rows.schema)?;
     let mut writer = TableWriter::new(WriterConfig { matching: rows.matching, ..config }, rows.schema)?;
@@ -200,12 +201,12 @@ pub(super) fn write(storage: &Storage, metadata: &TableMetadata, rows: NewRows<'
     writer.finish()
 }
 
-/// Whether rows of a table have ids.
+/// Whether rows of the table have ids (row lineage).
 pub(super) fn has_lineage(metadata: &TableMetadata) -> bool {
     metadata.format_version() >= FormatVersion::V3
 }
 
-/// The columns that rows of a table are read with to be written again with other values.
+/// The columns to read for rows that are rewritten with other values.
 pub fn columns_to_change(metadata: &TableMetadata) -> Result<Arc<Schema>> {
     let schema = metadata.current_schema();
     if !has_lineage(metadata) {
@@ -215,7 +216,7 @@ pub fn columns_to_change(metadata: &TableMetadata) -> Result<Arc<Schema>> {
     Ok(Arc::new(Schema::new(schema.schema_id(), fields)?))
 }
 
-/// Adds the snapshot to a transaction, with the checks that its isolation needs.
+/// Stages the snapshot, with the conflict checks that its isolation level needs.
 fn commit(
     transaction: &mut Transaction,
     table: Widened,
@@ -241,12 +242,12 @@ fn commit(
     table.stage(transaction, producer.that_owns_its_files())
 }
 
-/// What others may not have committed since rows were found: what Spark asks the Java library to check.
+/// The conflict checks of a row change since its rows were found: the same that Spark requests from the Java library.
 #[derive(Debug, Clone)]
 pub(super) struct Checks {
-    /// The snapshot whose rows they are.
+    /// The snapshot that the rows were found in.
     pub(super) from: Option<i64>,
-    /// A filter that matches all of them.
+    /// A filter that matches all of these rows.
     pub(super) conflicts: Expr,
     pub(super) case_sensitive: bool,
     pub(super) command: Command,
@@ -254,7 +255,7 @@ pub(super) struct Checks {
 }
 
 impl Checks {
-    /// The snapshot of files without new delete files.
+    /// The content of a snapshot without new delete files.
     pub(super) fn overwrite(&self, changed: ChangedFiles) -> Result<Overwrite> {
         let mut content = Overwrite::new();
         content.set_case_sensitive(self.case_sensitive);
@@ -272,7 +273,7 @@ impl Checks {
         Ok(content)
     }
 
-    /// The snapshot of files with new delete files.
+    /// The content of a snapshot with new delete files.
     pub(super) fn row_delta(&self, changed: ChangedFiles) -> Result<RowDelta> {
         let mut content = RowDelta::new();
         content.set_case_sensitive(self.case_sensitive);
@@ -280,7 +281,8 @@ impl Checks {
         if let Some(found) = self.from {
             content.validate_from_snapshot(found);
         }
-        // Deletes of rows that another commit has deleted as well do no harm; rows that are written again would come back.
+        // If another commit deletes the same rows, a delete stays correct. Rows that are written again, however, would
+        // come back.
         if self.command != Command::Delete || !changed.removed.is_empty() {
             content.validate_deleted_files();
             content.validate_no_conflicting_delete_files();

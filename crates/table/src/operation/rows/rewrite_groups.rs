@@ -1,5 +1,5 @@
-//! Groups of rows that are written again, each as new files: of one data file without some of its rows, or of several data
-//! files together.
+//! Rewrites groups of rows, each to new files: a group is one data file without some of its rows, or several data files
+//! together.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,12 +18,12 @@ use crate::stream::BatchStream;
 use crate::write::{TableWriter, WriterConfig};
 use crate::{interrupt, runtime};
 
-/// What the names of new files are made of.
+/// What the names of new files contain.
 #[derive(Debug, Clone, Copy)]
 pub enum Names {
-    /// The id of a change that this process makes alone.
+    /// The id of a change that a single process makes.
     Alone(Uuid),
-    /// The id of a change that several tasks make, and an attempt at one of them.
+    /// The id of a change with several tasks, and one attempt at one task.
     Task {
         /// Id of the change.
         operation: Uuid,
@@ -34,36 +34,36 @@ pub enum Names {
     },
 }
 
-/// Suffix of the names of files that a task has written again, before the extension.
+/// Suffix, before the extension, of files that a task has rewritten.
 const REWRITTEN: &str = "-rewritten";
 
-/// What all groups of a rewrite have in common.
+/// Settings shared by all groups of a rewrite.
 pub(super) struct Rewrite<'a> {
     pub(super) storage: &'a Storage,
     pub(super) metadata: &'a TableMetadata,
-    /// The columns that rows are read and written with: those of the table, and from version 3 on their lineage.
+    /// The columns that are read and written: those of the table, with row lineage from version 3 on.
     pub(super) columns: &'a Arc<Schema>,
-    /// What the names of the new files are made of.
+    /// What the names of the new files contain.
     pub(super) names: Names,
     /// Counts the new files of a task.
     pub(super) count: Arc<AtomicU32>,
 }
 
-/// How the rows of a group are written. They keep the order that they are read in.
+/// How the rows of a group are written. They keep the order in which they are read.
 pub(super) struct Layout {
     pub(super) spec: Arc<PartitionSpec>,
     /// The partition of all rows.
     pub(super) partition: Vec<Option<Value>>,
-    /// The sort order that the rows have already.
+    /// The id of the sort order that the rows already have.
     pub(super) sorted_by: Option<i32>,
 }
 
 impl Rewrite<'_> {
-    /// Writes groups, several at a time. `rows` reads those of a group; it is told how many are read at the same time. The new
-    /// files are sorted by path.
+    /// Writes groups, several at a time. `rows` reads the rows of a group; its second argument is the number of groups
+    /// read at the same time. The new files are sorted by path.
     ///
     /// # Errors
-    /// The first error of a group. The files of all groups are deleted then.
+    /// The first error of a group; the files of all groups are then deleted.
     pub(super) fn run<G: Sync>(
         &self,
         groups: &[G],
@@ -88,19 +88,19 @@ impl Rewrite<'_> {
         Ok(written)
     }
 
-    /// The writer of a group.
+    /// A writer for a group.
     fn writer(&self, number: usize, layout: Layout) -> Result<TableWriter> {
         let mut config = WriterConfig::of_table(self.storage.clone(), self.metadata);
         config.schema = self.columns.clone();
         config.spec = layout.spec;
         config.partition = Some(layout.partition);
-        // Rows keep their order, and so the name of it.
+        // Rows keep their order, so their files keep the id of the sort order.
         (config.order, config.sorted_by) = (None, layout.sorted_by);
         match self.names {
             Names::Alone(operation) => {
                 (config.operation, config.task) = (operation, u32::try_from(number).unwrap_or(u32::MAX));
             }
-            // The new rows of the same task have names without the suffix.
+            // Files with new rows of the same task have no suffix, so the names do not collide.
             Names::Task { operation, task, attempt } => {
                 (config.operation, config.task, config.attempt) = (operation, task, attempt);
                 (config.suffix, config.count) = (REWRITTEN, self.count.clone());
@@ -110,7 +110,7 @@ impl Rewrite<'_> {
     }
 }
 
-/// Writes rows; none of them where another thread fails meanwhile.
+/// Writes rows; stops early if another group has failed.
 fn copy(rows: BatchStream, mut writer: TableWriter, stopped: &AtomicBool) -> Result<Vec<DataFile>> {
     for batch in rows {
         if stopped.load(Ordering::Relaxed) {
@@ -125,7 +125,7 @@ fn copy(rows: BatchStream, mut writer: TableWriter, stopped: &AtomicBool) -> Res
     writer.finish()
 }
 
-/// Deletes files of a change that failed.
+/// Deletes the files of a failed change.
 pub(super) fn discard(storage: &Storage, files: &[DataFile]) {
     let paths: Vec<String> = files.iter().map(|file| file.file_path.clone()).collect();
     storage.discard(&paths, "files of a change of rows that failed");

@@ -1,7 +1,7 @@
-//! Rows out of data files: by rewriting the files without them, or by delete files beside them ("Row-level Deletes").
+//! Removes rows from data files, by rewriting the files or by adding delete files ("Row-level Deletes").
 //!
-//! What is rewritten is read through the reader that knows all deletes, and keeps its partition, its partition spec and, from
-//! version 3 on, the lineage of its rows. A file of which nothing is left is removed, and none without rows is written.
+//! Rewritten files are read with all of their deletes applied. They keep their partition, partition spec and, from
+//! version 3 on, the lineage of their rows. A file without remaining rows is removed; no empty file is written.
 
 use std::sync::Arc;
 
@@ -21,46 +21,46 @@ use crate::write::deletes::positions::write_positions;
 use crate::write::deletes::vectors::write_vectors;
 use crate::write::deletes::{DeleteConfig, DeletedRows, Granularity};
 
-/// Of a file that loses at least one of so many of its rows, the others are rewritten, where the table does not say how rows are
-/// deleted: reading it beside its deletes would cost more than is saved, time after time.
+/// If the table does not configure a mode, a file is rewritten when it loses at least one in this many rows. Applying
+/// its deletes in every later scan would cost more than the rewrite.
 const REWRITTEN_SHARE: u64 = 5;
 
-/// How rows are taken out of files (`write.delete.mode`, `write.update.mode`, `write.merge.mode`).
+/// How rows are removed from files (`write.delete.mode`, `write.update.mode`, `write.merge.mode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// The files are written again without them.
+    /// Files are rewritten without these rows.
     CopyOnWrite,
-    /// Delete files or deletion vectors say that they are deleted. Not in version 1.
+    /// Delete files or deletion vectors mark the rows as deleted; not in version 1.
     MergeOnRead,
-    /// Either, for each file by the share of its rows that it loses; files are rewritten in version 1.
+    /// Chosen for each file by the share of rows it loses; version 1 always rewrites.
     Auto,
 }
 
-/// What concurrent commits a change of rows tolerates (`write.delete.isolation-level`, …).
+/// Which concurrent commits a row change tolerates (`write.delete.isolation-level`, …).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {
-    /// None that add rows which the change would have been about.
+    /// Not those that add rows which the change would have affected.
     Serializable,
-    /// Those that add rows.
+    /// Those that add rows, too.
     Snapshot,
 }
 
-/// The kind of a change: each has its properties.
+/// The kind of a change, which selects the table properties that apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
     /// Rows are deleted.
     Delete,
-    /// Rows get other values.
+    /// Rows get new values.
     Update,
-    /// Rows are changed by those of a source.
+    /// Rows change according to those of a source.
     Merge,
 }
 
 impl Mode {
-    /// The mode that is asked for, else that of the table, else [`Mode::Auto`].
+    /// The requested mode; if `None`, that of the table's properties; if these have none, [`Mode::Auto`].
     ///
     /// # Errors
-    /// A property with another value, and [`Mode::MergeOnRead`] in a table of version 1.
+    /// A property with an unknown value, or [`Mode::MergeOnRead`] in a table of version 1.
     pub fn of(asked: Option<Self>, command: Command, metadata: &TableMetadata) -> Result<Self> {
         let property = match command {
             Command::Delete => DELETE_MODE,
@@ -84,10 +84,10 @@ impl Mode {
         Ok(mode)
     }
 
-    /// The mode of this name.
+    /// Parses the name of a mode.
     ///
     /// # Errors
-    /// Another name.
+    /// An unknown name.
     pub fn parse(text: &str) -> Result<Self> {
         match text.to_ascii_lowercase().as_str() {
             "copy-on-write" => Ok(Self::CopyOnWrite),
@@ -97,7 +97,7 @@ impl Mode {
         }
     }
 
-    /// Its name.
+    /// The name of the mode.
     pub fn name(self) -> &'static str {
         match self {
             Self::CopyOnWrite => "copy-on-write",
@@ -106,7 +106,7 @@ impl Mode {
         }
     }
 
-    /// Whether a file that loses some rows is rewritten.
+    /// Whether to rewrite a file that loses `lost` of its rows.
     fn rewrites(self, lost: u64, rows: u64, version: FormatVersion) -> bool {
         match self {
             Self::CopyOnWrite => true,
@@ -117,10 +117,10 @@ impl Mode {
 }
 
 impl Isolation {
-    /// The level that is asked for, else that of the table, else [`Isolation::Serializable`].
+    /// The requested level; if `None`, that of the table's properties, by default [`Isolation::Serializable`].
     ///
     /// # Errors
-    /// A property with another value.
+    /// A property with an unknown value.
     pub fn of(asked: Option<Self>, command: Command, properties: &StringMap) -> Result<Self> {
         let property = match command {
             Command::Delete => DELETE_ISOLATION_LEVEL,
@@ -133,7 +133,7 @@ impl Isolation {
         }
     }
 
-    /// Its name.
+    /// The name of the level.
     pub fn name(self) -> &'static str {
         match self {
             Self::Serializable => "serializable",
@@ -141,10 +141,10 @@ impl Isolation {
         }
     }
 
-    /// The level of this name.
+    /// Parses the name of a level.
     ///
     /// # Errors
-    /// Another name.
+    /// An unknown name.
     pub fn parse(text: &str) -> Result<Self> {
         match text.to_ascii_lowercase().as_str() {
             "serializable" => Ok(Self::Serializable),
@@ -154,59 +154,59 @@ impl Isolation {
     }
 }
 
-/// What becomes of a file that has rows to take out.
+/// What happens to a file that loses rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// Nothing is left of it.
+    /// It loses all of its rows and is removed.
     Dropped,
-    /// It is written again.
+    /// It is rewritten.
     Rewritten,
-    /// It stays, with more deletes.
+    /// It is kept, with more deletes.
     Marked,
 }
 
-/// What becomes of the files that have rows to take out.
+/// Decides what happens to each file that loses rows.
 #[derive(Debug)]
 pub struct Removals<'a> {
     matches: &'a Matches,
-    /// Files of which nothing is left.
+    /// Files that lose all of their rows.
     dropped: Vec<&'a MatchedFile>,
-    /// Files that are written again.
+    /// Files to rewrite.
     rewritten: Vec<&'a MatchedFile>,
-    /// Files that stay, with more deletes.
+    /// Files to keep, with more deletes.
     marked: Vec<&'a MatchedFile>,
     rows: i64,
 }
 
-/// Files of a change of rows, written and not committed.
+/// The files of a row change, written but not committed.
 #[derive(Debug, Default)]
 pub struct ChangedFiles {
-    /// Data files that are removed.
+    /// Removed data files.
     pub removed: Vec<DataFile>,
-    /// Delete files that are removed: of data files that are, and those that new ones replace.
+    /// Removed delete files: those of removed data files, and those that new ones replace.
     pub removed_deletes: Vec<DataFile>,
     /// New data files.
     pub added: Vec<DataFile>,
     /// New delete files.
     pub added_deletes: Vec<DataFile>,
-    /// Data files that new delete files are for.
+    /// Data files that new delete files apply to.
     pub referenced: Vec<String>,
 }
 
-/// What a change of rows does to files, in numbers.
+/// Counts of the files that a row change affects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileCounts {
-    /// Data files that are removed, for all of their rows are.
+    /// Data files that are removed because they lose all rows.
     pub dropped: usize,
-    /// Data files that are written again without some rows.
+    /// Data files that are rewritten without some rows.
     pub rewritten: usize,
     /// Data files that get a delete file or a deletion vector.
     pub marked: usize,
-    /// Bytes of the files that are written again.
+    /// Total size of the files that are rewritten, in bytes.
     pub rewritten_bytes: i64,
     /// Data files with new rows.
     pub added: usize,
-    /// Bytes of the files with new rows.
+    /// Total size of the files with new rows, in bytes.
     pub added_bytes: i64,
 }
 
@@ -220,11 +220,11 @@ impl FileCounts {
 }
 
 impl<'a> Removals<'a> {
-    /// Decides what becomes of each file.
+    /// Decides what happens to each file.
     ///
     /// # Errors
-    /// Older deletes that cannot be read, a file whose rows nobody has counted, if it cannot be, and positions that are not those
-    /// of live rows, as far as older deletes by position tell.
+    /// Existing deletes that cannot be read; a file without a row count that cannot be read; or a position without a
+    /// live row, as far as existing position deletes show.
     pub fn plan(matches: &'a Matches, mode: Mode, version: FormatVersion) -> Result<Self> {
         let mut own = Self { matches, dropped: Vec::new(), rewritten: Vec::new(), marked: Vec::new(), rows: 0 };
         let is_known = |file: &&MatchedFile| !file.part.deletes.is_empty() && !file.has_equality_deletes();
@@ -250,12 +250,12 @@ impl<'a> Removals<'a> {
         Ok(own)
     }
 
-    /// The number of rows that are taken out.
+    /// Number of rows that are removed.
     pub fn rows(&self) -> i64 {
         self.rows
     }
 
-    /// What becomes of each file.
+    /// What happens to each file.
     pub fn fates(&self) -> impl Iterator<Item = (&'a MatchedFile, Fate)> {
         let of = |files: &[&'a MatchedFile], fate| -> Vec<_> { files.iter().map(|file| (*file, fate)).collect() };
         let all =
@@ -263,7 +263,7 @@ impl<'a> Removals<'a> {
         all.into_iter().flatten()
     }
 
-    /// What is done, in numbers.
+    /// Counts of the files that are affected.
     pub fn counts(&self) -> FileCounts {
         FileCounts {
             dropped: self.dropped.len(),
@@ -274,10 +274,10 @@ impl<'a> Removals<'a> {
         }
     }
 
-    /// Writes the files.
+    /// Writes the new files.
     ///
     /// # Errors
-    /// What is wrong with the files or the storage. What was written is deleted then.
+    /// An error of the files or the storage; written files are deleted.
     pub fn write(&self, storage: &Storage, metadata: &TableMetadata, names: Names) -> Result<ChangedFiles> {
         let mut changed = ChangedFiles::default();
         for file in self.dropped.iter().chain(&self.rewritten) {
@@ -294,7 +294,7 @@ impl<'a> Removals<'a> {
         }
     }
 
-    /// Writes delete files.
+    /// Writes delete files or deletion vectors.
     fn mark(
         &self,
         storage: &Storage,
@@ -313,7 +313,8 @@ impl<'a> Removals<'a> {
         let config = DeleteConfig { task, attempt, ..of_table };
         let vectors = metadata.format_version() >= FormatVersion::V3;
         let granularity = Granularity::of(metadata.properties())?;
-        // A vector has all that is deleted of its file. Of position deletes those of one file are replaced, as in the Java library.
+        // A deletion vector must hold all deleted positions of its file, so it replaces earlier ones. Position deletes
+        // for a single file are replaced as well, as in the Java library.
         let replaced = vectors || granularity == Granularity::File;
         let before = match replaced {
             true => self.matches.deleted_before(&self.marked, !vectors)?,
@@ -344,7 +345,7 @@ impl<'a> Removals<'a> {
         Ok(())
     }
 
-    /// Writes files again without the rows, several at a time.
+    /// Rewrites files without the removed rows, several at a time.
     fn rewrite(&self, storage: &Storage, metadata: &TableMetadata, names: Names) -> Result<Vec<DataFile>> {
         let files = self.rewritten.as_slice();
         if files.is_empty() {
@@ -361,7 +362,7 @@ impl<'a> Removals<'a> {
     }
 }
 
-/// Refuses positions that no live row of a file has.
+/// Rejects positions without a live row.
 fn check_live(file: &MatchedFile, before: Option<&DeletionVector>, rows: u64) -> Result<()> {
     let MatchedRows::Some(positions) = &file.rows else { return Ok(()) };
     let path = &file.part.path;
@@ -383,7 +384,7 @@ impl ChangedFiles {
         self.removed.is_empty() && self.added.is_empty() && self.added_deletes.is_empty()
     }
 
-    /// Deletes what was written.
+    /// Deletes the written files.
     pub fn discard(&self, storage: &Storage) {
         discard(storage, &self.added);
         discard(storage, &self.added_deletes);

@@ -1,5 +1,4 @@
-//! A table as the rows that are to be written to it need it ("Schema Evolution"): with columns that it lacks, in the commit of
-//! the rows.
+//! Adds columns that new rows have and the table lacks, in the same commit as the rows ("Schema Evolution").
 
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use crate::commit::{Change, Transaction, Updates, WithUpdates};
 use crate::error::{Error, Result};
 use crate::write::widening::asked_by;
 
-/// The metadata of a table in a transaction, and with which changes of the schema.
+/// The metadata of a table in a transaction, and the schema changes that lead to it.
 #[derive(Debug, Clone)]
 pub(in crate::operation) struct Widened {
     pub(in crate::operation) metadata: Arc<TableMetadata>,
@@ -19,16 +18,16 @@ pub(in crate::operation) struct Widened {
 }
 
 impl Widened {
-    /// The table as the transaction has it.
+    /// The transaction's table, without schema changes.
     pub(super) fn unchanged(transaction: &mut Transaction) -> Result<Self> {
         let metadata = transaction.metadata()?.clone();
         Ok(Self { before: metadata.clone(), metadata, updates: None })
     }
 
-    /// The table with all columns of these rows.
+    /// The transaction's table, with all columns of these rows.
     ///
     /// # Errors
-    /// Columns that no change of the schema makes room for.
+    /// Columns that no schema change can accommodate.
     pub(super) fn by(transaction: &mut Transaction, rows: &ArrowSchema) -> Result<Self> {
         let before = transaction.metadata()?.clone();
         let asked = asked_by(rows, before.current_schema(), before.format_version().number())?;
@@ -42,12 +41,12 @@ impl Widened {
         Ok(Self { metadata, before, updates: Some(Updates::new(requirements, updates)?) })
     }
 
-    /// The table, widened where that is asked for.
+    /// The transaction's table, with the columns of the rows if `evolve` is set.
     pub(in crate::operation) fn of(transaction: &mut Transaction, rows: &ArrowSchema, evolve: bool) -> Result<Self> {
         if evolve { Self::by(transaction, rows) } else { Self::unchanged(transaction) }
     }
 
-    /// Refuses a transaction that has changed since.
+    /// Fails if the transaction has changed since.
     pub(super) fn check(&self, transaction: &mut Transaction) -> Result<()> {
         match Arc::ptr_eq(transaction.metadata()?, &self.before) {
             true => Ok(()),
@@ -55,7 +54,7 @@ impl Widened {
         }
     }
 
-    /// Adds a change to the transaction, after those of the schema.
+    /// Stages a change, preceded by the schema changes.
     pub(super) fn stage(self, transaction: &mut Transaction, change: impl Change + Send + 'static) -> Result<()> {
         transaction.stage(WithUpdates::new(self.updates, change))
     }

@@ -1,4 +1,4 @@
-//! The one snapshot of what all workers of a change have done.
+//! Combines the results of all workers of a change into one snapshot.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,21 +15,21 @@ use crate::operation::row_change::{ChangedFiles, FileCounts, Names, Removals};
 use crate::plan::{At, Scan};
 use crate::storage::Storage;
 
-/// What all workers of a change have done, together.
+/// The combined results of all workers of a change.
 #[derive(Debug)]
 pub struct Collected<'a> {
     plan: &'a RowChangePlan,
     changed: ChangedFiles,
-    /// Rows taken out and added, and what becomes of files.
+    /// Numbers of removed and added rows, and what happens to files.
     pub done: RowsReplaced,
 }
 
 impl RowChangePlan {
-    /// Collects what workers have done: what they took out, and the files of new rows, by worker. Files that match whole
-    /// are dropped here.
+    /// Combines the results of workers: removed rows, and files of new rows by worker. Files in which all rows match
+    /// have no worker; they are dropped here.
     ///
     /// # Errors
-    /// Two results of one task or about one data file, and deletes of dropped files that cannot be read.
+    /// Two results of one task or for one data file, or delete files of dropped data files that cannot be read.
     pub fn collect(
         &self,
         storage: &Storage,
@@ -62,11 +62,11 @@ impl RowChangePlan {
 }
 
 impl Collected<'_> {
-    /// The change of the table: a snapshot on the plan's branch, after the changes of the schema that new rows need; none where
-    /// nothing changes. The files of the workers stay theirs.
+    /// The change of the table: a snapshot on the plan's branch, preceded by the schema changes that new rows need.
+    /// `None` if nothing changes. The workers' files are not deleted if the commit fails.
     ///
     /// # Errors
-    /// Files that do not go together.
+    /// Files that do not fit together.
     pub fn change(self, storage: Storage, options: SnapshotOptions) -> Result<Option<Box<dyn Change>>> {
         if self.changed.is_empty() {
             return Ok(None);
@@ -95,7 +95,7 @@ impl RowChangePlan {
     }
 }
 
-/// Adds the result of a worker to the change.
+/// Adds the result of one worker.
 fn collect(
     plan: &RowChangePlan,
     removed: RemovedRows,
@@ -131,8 +131,8 @@ fn collect(
     Ok(())
 }
 
-/// Refuses two results of one task, and two about one file: one of them is of an attempt that lost, or all positions of a file
-/// did not come to one worker.
+/// Rejects two results of one task or for one file. Either one is from a failed attempt, or the positions of a file
+/// were sent to more than one worker.
 fn check_removed(removed: &[RemovedRows]) -> Result<()> {
     let mut tasks = HashMap::new();
     let mut files = HashMap::new();
@@ -153,7 +153,7 @@ fn check_removed(removed: &[RemovedRows]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses files that are not of the change, files in two results, and two results of one task.
+/// Rejects files of another change, files in two results, and two results of one task.
 pub(super) fn check_added(added: &[Vec<DataFile>], operation: Uuid) -> Result<()> {
     let mut tasks: HashMap<u32, u64> = HashMap::new();
     let mut paths = HashSet::new();
@@ -187,7 +187,7 @@ fn twice(what: &str, task: u32, attempt: u64, other: u64) -> Error {
     ))
 }
 
-/// The task and the attempt in the name of a file that a task has written.
+/// Extracts task and attempt from the name of a file that a task wrote.
 fn worker_of(path: &str, operation: Uuid) -> Option<(u32, u64)> {
     let (before, _) = path.rsplit_once(&format!("-{operation}-"))?;
     let (before, attempt) = before.rsplit_once('-')?;

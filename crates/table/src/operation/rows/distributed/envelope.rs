@@ -1,4 +1,4 @@
-//! Bytes that are sent between machines: a header and sections of bytes, checked when they are opened.
+//! The envelope of bytes sent between machines: a header and sections, checked on arrival.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -7,10 +7,10 @@ use serde::de::DeserializeOwned;
 use crate::error::{Error, Result};
 use crate::read::wire::{pack, unpack};
 
-/// Bytes of a length and of the checksum.
+/// Size of a length or checksum in bytes.
 const WORD: usize = 4;
 
-/// What is sent: eight bytes that it begins with, the last of which is the version, and its name in errors.
+/// A kind of message: its first eight bytes, ending with the version, and its name in errors.
 #[derive(Debug)]
 pub(super) struct Kind {
     pub(super) magic: [u8; 8],
@@ -22,12 +22,12 @@ impl Kind {
         Error::invalid(format!("not {}: {what}", self.name))
     }
 
-    /// Whether bytes claim to be of this kind, in any version.
+    /// Whether bytes begin like this kind, in any version.
     pub(super) fn claimed(&self, bytes: &[u8]) -> bool {
         bytes.get(..7).is_some_and(|start| self.magic.starts_with(start))
     }
 
-    /// Puts a header and sections together. The header is compressed; the sections are left as they are.
+    /// Packs a header and sections. The header is compressed; the sections are not.
     pub(super) fn seal(&self, header: &impl Serialize, sections: &[Bytes]) -> Result<Vec<u8>> {
         let header = serde_json::to_vec(header).map_err(|error| Error::Internal(error.to_string()))?;
         let header = pack(&header)?;
@@ -51,10 +51,10 @@ impl Kind {
         Ok(sealed)
     }
 
-    /// The header and the sections of [`Kind::seal`].
+    /// Unpacks the header and the sections of [`Kind::seal`].
     ///
     /// # Errors
-    /// Bytes of another kind or version, and bytes that were changed or cut on the way.
+    /// Bytes of another kind or version, or bytes that are damaged or truncated.
     pub(super) fn open<H: DeserializeOwned>(&self, bytes: &Bytes) -> Result<(H, Vec<Bytes>)> {
         if !self.claimed(bytes) {
             return Err(self.wrong("it begins with other bytes"));

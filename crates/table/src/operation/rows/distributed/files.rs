@@ -1,4 +1,5 @@
-//! The candidate files of a change, sorted by path and in blocks: a worker decodes only those that it has rows of.
+//! The candidate files of a change, sorted by path and stored in blocks: a worker decodes only the blocks with its
+//! files.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,19 +22,19 @@ use crate::read::wire as parts_wire;
 use crate::runtime;
 use crate::write::wire as files_wire;
 
-/// Files of a block.
+/// Number of files in a block.
 const BLOCK: usize = 2048;
 
-/// A file that may have rows to take out.
+/// A file that may have rows to remove.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
-    /// The file; no rows of it are chosen.
+    /// The file, without any rows chosen.
     pub(super) file: MatchedFile,
-    /// Whether all of its rows are taken out, without a task that reads them.
+    /// Whether all of its rows are removed, so that no task reads it.
     pub(super) whole: bool,
 }
 
-/// All candidates of a change.
+/// All candidate files of a change.
 #[derive(Debug)]
 pub(super) struct Candidates {
     blocks: Vec<Block>,
@@ -43,31 +44,32 @@ pub(super) struct Candidates {
 #[derive(Debug)]
 struct Block {
     form: BlockForm,
-    /// Number of the files before these.
+    /// Number of files in earlier blocks.
     start: usize,
     files: OnceLock<Vec<Candidate>>,
-    /// What it is decoded from.
+    /// The serialized files, decoded on first use.
     sections: Vec<Bytes>,
 }
 
-/// A block as the header of a plan has it.
+/// The entry of a block in the header of a plan.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct BlockForm {
     /// The path of the first file.
     first: String,
     files: usize,
-    /// How many of them are taken out whole.
+    /// Number of files that are removed whole.
     whole: usize,
-    /// Partition specs of the delete files in the sections after the first two.
+    /// The partition specs of the delete files: one for each section after the first two.
     specs: Vec<i32>,
 }
 
-/// What tasks do not have of files, in a section of its own.
+/// What read tasks do not say about files; stored in a section of its own.
 #[derive(Serialize, Deserialize)]
 struct More {
     whole: Vec<bool>,
     sorted_by: Vec<Option<i32>>,
-    /// For each delete file that is about one data file, in the order of the sections, which one.
+    /// For each delete file that applies to only one data file, in the order of the sections, the index of that data
+    /// file.
     own_deletes: Vec<usize>,
 }
 
@@ -92,10 +94,10 @@ impl Candidates {
         self.blocks.last().map_or(0, |block| block.start.saturating_add(block.form.files))
     }
 
-    /// The number of a file.
+    /// Finds the number of a file by its path.
     ///
     /// # Errors
-    /// A path that is not among them, and a block that cannot be decoded.
+    /// An unknown path, or a block that cannot be decoded.
     pub(super) fn find(&self, path: &str) -> Result<usize> {
         let none = || {
             Error::invalid(format!(
@@ -109,10 +111,10 @@ impl Candidates {
         Ok(block.start.saturating_add(place))
     }
 
-    /// The file of a number.
+    /// Returns a file by its number.
     ///
     /// # Errors
-    /// A number that no file has, and a block that cannot be decoded.
+    /// A number out of range, or a block that cannot be decoded.
     pub(super) fn get(&self, number: usize) -> Result<&Candidate> {
         let behind = self.blocks.partition_point(|block| block.start <= number);
         let block = behind.checked_sub(1).and_then(|place| self.blocks.get(place));
@@ -121,7 +123,7 @@ impl Candidates {
         found.flatten().ok_or_else(|| Error::invalid(format!("the plan has no file of the number {number}")))
     }
 
-    /// The files that are taken out whole.
+    /// The files that are removed whole.
     pub(super) fn whole(&self) -> Result<Vec<MatchedFile>> {
         let mut whole = Vec::new();
         for block in self.blocks.iter().filter(|block| block.form.whole > 0) {
@@ -131,12 +133,12 @@ impl Candidates {
         Ok(whole)
     }
 
-    /// Whether files are taken out whole.
+    /// Whether any file is removed whole.
     pub(super) fn has_whole(&self) -> bool {
         self.blocks.iter().any(|block| block.form.whole > 0)
     }
 
-    /// Serializes the files: the blocks for a header, and their sections.
+    /// Serializes the files: block entries for a header, and their sections.
     pub(super) fn to_sections(&self) -> Result<(Vec<BlockForm>, Vec<Bytes>)> {
         let serialized = || -> Vec<Result<(BlockForm, Vec<Bytes>)>> {
             let of_block = |block: &Block| match block.sections.is_empty() {
@@ -171,7 +173,7 @@ impl Candidates {
 }
 
 impl Block {
-    /// The files, which are decoded when they are needed first.
+    /// The files of the block, decoded on first use.
     fn files(&self, specs: &Specs) -> Result<&[Candidate]> {
         if let Some(known) = self.files.get() {
             return Ok(known);
@@ -227,7 +229,7 @@ impl Block {
     }
 }
 
-/// A file as its part of a task describes it: without metrics, which only make checks narrower.
+/// A data file as its part of a task describes it. Metrics are missing, which only makes checks less precise.
 fn described_by(part: FilePart, sorted_by: Option<i32>) -> MatchedFile {
     let file = DataFile {
         content: FileContent::Data,
@@ -245,7 +247,7 @@ fn described_by(part: FilePart, sorted_by: Option<i32>) -> MatchedFile {
     MatchedFile { part, file, rows: MatchedRows::Some(Arc::<DeletionVector>::default()), own_deletes: Vec::new() }
 }
 
-/// Serializes files, which are sorted by partition spec: the specs, and a manifest of each.
+/// Serializes files sorted by partition spec: returns the spec ids, and one manifest for each.
 pub(super) fn of_specs(files: &[DataFile], specs: &Specs) -> Result<(Vec<i32>, Vec<Bytes>)> {
     let (mut ids, mut manifests) = (Vec::new(), Vec::new());
     for files in files.chunk_by(|a, b| a.partition_spec_id == b.partition_spec_id) {

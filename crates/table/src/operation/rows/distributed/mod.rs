@@ -1,9 +1,10 @@
-//! Changes of rows that several workers make: planned in one place, made by tasks, and committed in one snapshot.
+//! Row changes by several workers: planned in one place, carried out by tasks, and committed in one snapshot.
 //!
-//! A change takes rows out, given as positions in data files, and adds others. A [`RowChangePlan`] names the files that may
-//! have such rows; an engine reads its tasks, decides, and sends all positions of a file to one [`RowRemover`]. That one
-//! decides what becomes of the file, as changes by one process do ([`Removals`](super::row_change::Removals)), and
-//! writes what that needs. [`Table::commit_rows`](crate::Table::commit_rows) makes the snapshot, with the same checks.
+//! A change removes rows, given as positions in data files, and adds others. A [`RowChangePlan`] lists the files that
+//! may have such rows. An engine reads its tasks, chooses rows, and sends all positions of a file to one
+//! [`RowRemover`]. Like a change by a single process ([`Removals`](super::row_change::Removals)), the remover decides
+//! whether to drop, rewrite or mark the file, and writes the new files.
+//! [`Table::commit_rows`](crate::Table::commit_rows) makes the snapshot, with the same checks.
 
 mod commit;
 mod envelope;

@@ -1,4 +1,4 @@
-//! Files that tasks have written, in place of everything in their partitions.
+//! Replaces all rows of the partitions that the tasks of a write have written to.
 
 use std::sync::Arc;
 
@@ -16,11 +16,12 @@ use crate::operation::row_change::{Command, Isolation};
 use crate::storage::Storage;
 use crate::write::WritePlan;
 
-/// Plans the replacement of the partitions that files are in, written by tasks of a write, by task: the change of the table
-/// and what it does; none without files. What others have committed since the write was planned is checked as the isolation says.
+/// Plans the replacement of the partitions of these files, which are grouped by the task that wrote them. Returns the
+/// change of the table and its counts; `None` without files. The isolation level decides which commits since the write
+/// was planned are conflicts.
 ///
 /// # Errors
-/// A table without partitions, files of other partition specs that may have rows of these partitions, and two results of
+/// A table without partitions, files of other partition specs that may have rows of these partitions, or two results of
 /// one task.
 pub(crate) fn replace_written(
     storage: &Storage,

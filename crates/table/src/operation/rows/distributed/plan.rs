@@ -1,4 +1,4 @@
-//! A change of rows before any worker begins: its files, and how it is made.
+//! The plan of a row change, made before any worker starts: the candidate files and the settings.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -28,41 +28,41 @@ use crate::write::WritePlan;
 
 const KIND: Kind = Kind { magic: *b"ICEROWS\x01", name: "a plan of a change of rows" };
 
-/// What is asked of a change of rows.
+/// Parameters of a row change.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// `delete`, `update`, `merge` or `overwrite`: which properties count.
+    /// `delete`, `update`, `merge` or `overwrite`: selects the table properties that apply.
     pub command: String,
-    /// A condition that holds for every row that is taken out.
+    /// A condition that every removed row meets.
     pub condition: Condition,
-    /// Whether every row is taken out that the condition holds for.
+    /// Whether every row that meets the condition is removed.
     pub exact: bool,
-    /// How rows are taken out of files; by default as the table says.
+    /// How rows are removed from files; by default from the table's properties.
     pub mode: Option<Mode>,
-    /// What concurrent commits are tolerated; by default as the table says.
+    /// Which concurrent commits are tolerated; by default from the table's properties.
     pub isolation: Option<Isolation>,
-    /// The branch that is changed.
+    /// The branch to change.
     pub branch: String,
-    /// Whether the case of the names in the condition matters.
+    /// Whether the condition matches column names case-sensitively.
     pub case_sensitive: bool,
     /// Table properties for this change only.
     pub properties: Vec<(String, String)>,
 }
 
-/// A change of rows, shared by all of its workers.
+/// The plan of a row change, shared by all of its workers.
 #[derive(Debug)]
 pub struct RowChangePlan {
     write: WritePlan,
     settings: Settings,
     checks: Checks,
-    /// The table as workers need it: without its history, with the properties and the columns of the change.
+    /// The table without its history, with the properties and the columns of the change: all that workers need.
     table: Arc<TableMetadata>,
     candidates: Candidates,
-    /// What tasks are made of; only where the plan was made.
+    /// The scan that tasks are made from; `None` in a deserialized plan.
     scanned: Option<(Scan, Plan)>,
 }
 
-/// How the change is made.
+/// The settings of a row change.
 #[derive(Debug, Clone)]
 struct Settings {
     command: String,
@@ -87,7 +87,7 @@ struct PlanForm {
     blocks: Vec<BlockForm>,
 }
 
-/// The kind of a change by its name: overwrites have the properties of deletes.
+/// Parses the kind of a change; overwrites use the properties of deletes.
 fn command(name: &str) -> Result<Command> {
     match name {
         "delete" | "overwrite" => Ok(Command::Delete),
@@ -98,12 +98,12 @@ fn command(name: &str) -> Result<Command> {
 }
 
 impl RowChangePlan {
-    /// Plans a change of the table as it is; with `widened_by`, the columns of new rows, its commit adds those that the table
-    /// lacks.
+    /// Plans a change of the current table. With `widened_by`, the columns of new rows, the commit adds those that the
+    /// table lacks.
     ///
     /// # Errors
-    /// A condition that does not fit the schema, one that compares columns where all matching rows are taken out, a tag,
-    /// a mode that the table has not, and what is wrong with its manifests.
+    /// A condition that does not fit the schema, or compares columns although all matching rows are removed; a tag
+    /// instead of a branch; a mode that the table does not support; or invalid manifests.
     pub fn new(
         storage: &Storage,
         metadata: &Arc<TableMetadata>,
@@ -148,42 +148,42 @@ impl RowChangePlan {
         Ok(Self { write, settings, checks, table, candidates, scanned: Some((scan, plan)) })
     }
 
-    /// The write of new rows.
+    /// The plan for writing new rows.
     pub fn write(&self) -> &WritePlan {
         &self.write
     }
 
-    /// The kind of the change by its name.
+    /// The name of the kind of change.
     pub fn command(&self) -> &str {
         &self.settings.command
     }
 
-    /// The branch that is changed.
+    /// The branch to change.
     pub fn branch(&self) -> &str {
         &self.settings.branch
     }
 
-    /// Whether every row that the filter matches is taken out.
+    /// Whether every row that the filter matches is removed.
     pub fn is_exact(&self) -> bool {
         self.settings.exact
     }
 
-    /// The snapshot whose rows are changed; none for an empty table.
+    /// The snapshot whose rows are changed; `None` for an empty table.
     pub fn snapshot_id(&self) -> Option<i64> {
         self.checks.from
     }
 
-    /// Number of files that may have rows to take out.
+    /// Number of files that may have rows to remove.
     pub fn file_count(&self) -> usize {
         self.candidates.len()
     }
 
-    /// How rows are taken out of files.
+    /// How rows are removed from files.
     pub(super) fn mode(&self) -> Mode {
         self.settings.mode
     }
 
-    /// The table as workers need it.
+    /// The table without its history, as workers need it.
     pub(super) fn table(&self) -> &Arc<TableMetadata> {
         &self.table
     }
@@ -196,12 +196,11 @@ impl RowChangePlan {
         &self.checks
     }
 
-    /// The tasks that read the live rows which the filter matches, without those of files that are taken out whole. The columns are
-    /// those that are selected, by default all, and behind them where a row is, and its id.
+    /// The tasks that read the live rows matching the filter; files that are removed whole have none. The columns are
+    /// the selected ones, by default all, followed by the file path, the position and the id of each row.
     ///
     /// # Errors
-    /// A plan from bytes, unknown columns, a table with columns that are called as metadata columns, and sizes that tasks
-    /// cannot have.
+    /// A deserialized plan, unknown columns, a table with columns named like metadata columns, or invalid split sizes.
     pub fn tasks(
         &self,
         selected: Option<&[String]>,
@@ -223,7 +222,7 @@ impl RowChangePlan {
         Ok(if whole_files { with_whole_files(tasks) } else { tasks })
     }
 
-    /// The columns of the tasks.
+    /// The columns that tasks read.
     fn wanted(&self, scan: &Scan, selected: Option<&[String]>) -> Result<Arc<Wanted>> {
         let lineage = has_lineage(&self.table).then_some(ROW_ID);
         let mut places: Vec<String> = Vec::new();
@@ -270,10 +269,10 @@ impl RowChangePlan {
         KIND.seal(&form, &sections)
     }
 
-    /// Deserializes a plan from [`RowChangePlan::to_bytes`]. It has no tasks, and no changes of the schema.
+    /// Deserializes a plan from [`RowChangePlan::to_bytes`]. It cannot make tasks and has no schema changes.
     ///
     /// # Errors
-    /// Other bytes.
+    /// Bytes that are not a plan.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         let (form, sections): (PlanForm, _) = KIND.open(&Bytes::from(bytes))?;
         let table = Arc::new(TableMetadata::from_json(form.table.to_string().as_bytes(), &limits()?)?);
@@ -295,7 +294,7 @@ impl RowChangePlan {
     }
 }
 
-/// The places in a plan of files that are not taken out whole.
+/// The indexes, within a scan plan, of files that are not removed whole.
 fn uncertain(plan: &Plan) -> Result<HashSet<usize>> {
     let mut places = HashSet::new();
     for (manifest, first) in plan.manifests.iter().zip(plan.first_places()) {
@@ -307,7 +306,7 @@ fn uncertain(plan: &Plan) -> Result<HashSet<usize>> {
     Ok(places)
 }
 
-/// The tasks with all parts of a file in the task that has the first one.
+/// Moves all parts of a file to the task with its first part.
 fn with_whole_files(mut tasks: Vec<ReadTask>) -> Vec<ReadTask> {
     let mut first: HashMap<String, usize> = HashMap::new();
     let mut moved = Vec::new();

@@ -1,5 +1,5 @@
-//! The result of a worker that took rows out, sent to whoever commits: numbers of the plan's files and what became of each,
-//! with descriptions of the files that it has written.
+//! The result of a worker that removed rows, sent to the committer: the number in the plan and the fate of each file,
+//! with descriptions of the new files.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +17,7 @@ use crate::operation::row_change::{ChangedFiles, Fate, Removals};
 
 const KIND: Kind = Kind { magic: *b"ICEGONE\x01", name: "the result of a RowRemover" };
 
-/// Rows that a worker has taken out of files, not committed.
+/// The rows that a worker has removed from files, not yet committed.
 #[derive(Debug)]
 pub struct RemovedRows {
     form: RemovedForm,
@@ -27,24 +27,24 @@ pub struct RemovedRows {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct RemovedForm {
-    /// The change that it is of.
+    /// The id of the change.
     operation: Uuid,
     task: u32,
     attempt: u64,
     rows: i64,
     files: Vec<FileForm>,
-    /// Partition specs of the new data files, and of the new delete files.
+    /// The partition specs of the new data files; `deletes` has those of the new delete files.
     data: Vec<i32>,
     deletes: Vec<i32>,
 }
 
-/// A file that rows were taken out of.
+/// A file from which rows were removed.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct FileForm {
-    /// Its number in the plan.
+    /// The number of the file in the plan.
     pub(super) number: usize,
     pub(super) fate: FateForm,
-    /// Whether the delete files go that are about it alone.
+    /// Whether the delete files that apply to this file alone are removed.
     pub(super) deletes: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) enum FateForm {
 }
 
 impl RemovedRows {
-    /// What a worker has done. The files of `removals` have these numbers in the plan, by path.
+    /// The result of a worker. `number` returns the number of a file in the plan by its path.
     pub(super) fn new(
         operation: Uuid,
         (task, attempt): (u32, u64),
@@ -87,12 +87,12 @@ impl RemovedRows {
         Ok(Self { form, added, added_deletes })
     }
 
-    /// Number of rows that were taken out.
+    /// Number of removed rows.
     pub fn rows(&self) -> i64 {
         self.form.rows
     }
 
-    /// New data files: those that were written again.
+    /// New data files: the remaining rows of rewritten files.
     pub fn added(&self) -> &[DataFile] {
         &self.added
     }
@@ -102,19 +102,19 @@ impl RemovedRows {
         &self.added_deletes
     }
 
-    /// Number and bytes of the new files; a file with several deletion vectors counts once.
+    /// Number and total bytes of the new files; a file with several deletion vectors counts once.
     pub fn new_files(&self) -> (usize, i64) {
         let files = self.added.iter().chain(&self.added_deletes);
         let sizes: HashMap<&str, i64> = files.map(|file| (&*file.file_path, file.file_size_in_bytes)).collect();
         (sizes.len(), sizes.values().sum())
     }
 
-    /// The worker: its task and its attempt at it.
+    /// The worker: a task and the attempt at it.
     pub(super) fn worker(&self) -> (u32, u64) {
         (self.form.task, self.form.attempt)
     }
 
-    /// The files that rows were taken out of.
+    /// The files from which rows were removed.
     pub(super) fn files(&self) -> &[FileForm] {
         &self.form.files
     }
@@ -124,7 +124,7 @@ impl RemovedRows {
         (self.added, self.added_deletes)
     }
 
-    /// Whether bytes claim to be such a result.
+    /// Whether bytes begin like such a result.
     pub fn claimed(bytes: &[u8]) -> bool {
         KIND.claimed(bytes)
     }
@@ -142,10 +142,10 @@ impl RemovedRows {
         KIND.seal(&form, &sections)
     }
 
-    /// Deserializes the result of a worker of a plan.
+    /// Deserializes a worker's result for a plan.
     ///
     /// # Errors
-    /// Other bytes, and the result of another change.
+    /// Bytes that are not a result, or the result of another change.
     pub fn from_bytes(bytes: &[u8], plan: &RowChangePlan) -> Result<Self> {
         let (form, sections): (RemovedForm, Vec<Bytes>) = KIND.open(&Bytes::copy_from_slice(bytes))?;
         if form.operation != plan.write().operation {

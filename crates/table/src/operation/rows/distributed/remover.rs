@@ -1,4 +1,4 @@
-//! A worker that takes rows out of data files, given by position.
+//! A worker that removes rows from data files by position.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::plan::{At, Scan};
 use crate::storage::Storage;
 use crate::write::check_text;
 
-/// Takes rows out of files. All rows of a file come to one of them, in any order.
+/// Removes rows from files. All rows of a file must be sent to the same remover, in any order.
 #[derive(Debug)]
 pub struct RowRemover {
     plan: Arc<RowChangePlan>,
@@ -30,13 +30,13 @@ pub struct RowRemover {
     worker: (u32, u64),
     memory: Option<usize>,
     unique: bool,
-    /// Positions by the number of the file in the plan.
+    /// Positions to remove, by the number of the file in the plan.
     found: BTreeMap<usize, DeletionVector>,
 }
 
 impl RowRemover {
-    /// A worker: an attempt at a task. Reading rows that are written again takes `memory` bytes, about. With `unique`, a row
-    /// that comes twice is an error: it is changed by several rows of a source.
+    /// A worker for an attempt at a task. Reading rows that are rewritten takes about `memory` bytes. With `unique`, a
+    /// row that arrives twice is an error: several source rows of a merge change it.
     pub fn new(
         plan: Arc<RowChangePlan>,
         storage: Storage,
@@ -47,10 +47,10 @@ impl RowRemover {
         Self { plan, storage, worker: (task, attempt), memory, unique, found: BTreeMap::new() }
     }
 
-    /// Takes out rows; other columns than those of their places are ignored.
+    /// Adds rows to remove; only the columns with file path and position are used.
     ///
     /// # Errors
-    /// Missing columns, other types, nulls, files that the plan does not have, and with `unique` rows that came before.
+    /// Missing columns, wrong types, nulls, files that the plan does not have, and with `unique` repeated rows.
     pub fn remove(&mut self, rows: &RecordBatch) -> Result<()> {
         let paths = column(rows, FILE.name, &DataType::Utf8)?;
         let positions = column(rows, POS.name, &DataType::Int64)?;
@@ -75,10 +75,10 @@ impl RowRemover {
         Ok(())
     }
 
-    /// Writes what the change needs, and returns the result and its bytes.
+    /// Writes the new files of the change; returns the result and its serialized form.
     ///
     /// # Errors
-    /// Positions that no live row has, and what is wrong with the files or the storage. What was written is deleted then.
+    /// Positions without a live row, or an error of the files or the storage; written files are deleted.
     pub fn finish(self) -> Result<(RemovedRows, Vec<u8>)> {
         let Self { plan, storage, worker, memory, found, .. } = self;
         let table = plan.table();
@@ -107,7 +107,7 @@ impl RowRemover {
     }
 }
 
-/// A column without nulls, as a type.
+/// Returns a column without nulls, cast to a type.
 fn column(rows: &RecordBatch, name: &str, ty: &DataType) -> Result<ArrayRef> {
     let wrong = |what: String| Error::Column { column: name.to_owned(), message: what };
     let column = rows.column_by_name(name).ok_or_else(|| {
@@ -136,7 +136,7 @@ fn column(rows: &RecordBatch, name: &str, ty: &DataType) -> Result<ArrayRef> {
     cast(column, ty).map_err(|error| wrong(error.to_string()))
 }
 
-/// Adds positions of a file to those that came before.
+/// Adds positions of a file to the known ones.
 fn add(known: &mut DeletionVector, path: &str, positions: &[i64], unique: bool) -> Result<()> {
     let position = |position: &i64| {
         u64::try_from(*position).map_err(|_| Error::invalid(format!("{path}: there is no row {position} to take out")))

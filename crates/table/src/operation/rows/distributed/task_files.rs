@@ -1,4 +1,4 @@
-//! What a worker has written for a change: files without rows that were taken out, or files of new rows.
+//! The result of any worker of a change: rewritten files and delete files, or files of new rows.
 
 use icefield_format::manifest::DataFile;
 
@@ -7,12 +7,12 @@ use super::removed::RemovedRows;
 use crate::error::Result;
 use crate::storage::{Leftover, Storage};
 
-/// The result of one worker.
+/// The result of one worker of a change.
 #[derive(Debug)]
 pub enum TaskFiles {
-    /// Of a [`RowRemover`](super::RowRemover).
+    /// The result of a [`RowRemover`](super::RowRemover).
     Removed(RemovedRows),
-    /// Of a [`TableWriter`](crate::write::TableWriter): new rows.
+    /// New rows, written by a [`TableWriter`](crate::write::TableWriter).
     Added(Vec<DataFile>),
 }
 
@@ -20,7 +20,7 @@ impl TaskFiles {
     /// Deserializes a result of either kind.
     ///
     /// # Errors
-    /// Other bytes, and the result of another change.
+    /// Bytes that are neither, or the result of another change.
     pub fn from_bytes(bytes: &[u8], plan: &RowChangePlan) -> Result<Self> {
         match RemovedRows::claimed(bytes) {
             true => Ok(Self::Removed(RemovedRows::from_bytes(bytes, plan)?)),
@@ -28,7 +28,7 @@ impl TaskFiles {
         }
     }
 
-    /// The files that were written.
+    /// The files that the worker has written.
     pub fn files(&self) -> impl Iterator<Item = &DataFile> {
         let (first, second) = match self {
             Self::Removed(removed) => (removed.added(), removed.added_deletes()),
@@ -39,16 +39,16 @@ impl TaskFiles {
 }
 
 impl RowChangePlan {
-    /// Deletes files of this change, which was certainly not committed, and returns what could not be deleted; with `search`
-    /// also files that no worker has reported.
+    /// Deletes the files of this change, which was certainly not committed, and returns those that could not be
+    /// deleted. With `search`, also deletes files that no worker has reported.
     ///
     /// # Errors
-    /// A data folder that cannot be listed.
+    /// The data folder cannot be listed.
     pub fn discard(&self, storage: &Storage, written: &[TaskFiles], search: bool) -> Result<Leftover> {
         self.write().discard(storage, &all(written), search)
     }
 
-    /// Deletes the files of lost attempts of this change, which was committed with these results.
+    /// Deletes the files of failed attempts at tasks of this change, which was committed with these results.
     ///
     /// # Errors
     /// As [`RowChangePlan::discard`].
