@@ -1,4 +1,4 @@
-//! Binding: columns found by name become field ids, literals become values of the column's type.
+//! Binds predicates to a schema: column names become field ids, literals become values of the column's type.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::extract::Extract;
 use super::literal::Literal;
 use super::predicate::{Comparison, Expr, Predicate, Term, Test};
 
-/// A predicate by field ids, with literals of the columns' types.
+/// An expression bound to a schema: field ids, and literals of the columns' types.
 pub type BoundExpr = Expression<Arc<BoundPredicate>>;
 
 impl Leaf for Arc<BoundPredicate> {
@@ -23,18 +23,18 @@ impl Leaf for Arc<BoundPredicate> {
     }
 }
 
-/// A column as a bound predicate knows it.
+/// A bound reference to a column.
 #[derive(Debug, Clone)]
 pub struct BoundReference {
-    /// The name that the predicate was written with, which makes no difference between two of them.
+    /// Name as written in the predicate; ignored when references are compared.
     pub name: String,
-    /// The field id.
+    /// Field id.
     pub id: i32,
-    /// The column's type.
+    /// Type of the column.
     pub ty: Type,
-    /// The path to it from a row, through structs; `None` inside lists and maps.
+    /// Path from the row to the column through structs; `None` inside lists and maps.
     pub path: Option<Vec<PathStep>>,
-    /// Whether its values can be null: the field is optional, or one of the structs around it is.
+    /// Whether its values can be null: the field itself or one of the structs around it is optional.
     pub nullable: bool,
 }
 
@@ -48,37 +48,37 @@ impl PartialEq for BoundReference {
 /// One step from a struct to one of its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathStep {
-    /// Place among the fields of the struct.
+    /// Index of the field in its struct.
     pub position: usize,
-    /// The field's id.
+    /// Field id.
     pub id: i32,
-    /// The field's name in the schema.
+    /// Name of the field in the schema.
     pub name: String,
 }
 
-/// What a bound predicate is about.
+/// A bound term: a column, a transform of it, or a value inside its variants.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BoundTerm {
-    /// The column.
+    /// Column of the term.
     pub reference: BoundReference,
-    /// The transform that is applied to its values.
+    /// Transform applied to its values.
     pub transform: Option<Transform>,
-    /// The value inside its variants.
+    /// Value extracted from its variants.
     pub extract: Option<Extract>,
     /// Type of the result.
     pub ty: Type,
 }
 
-/// A test of a bound term.
+/// A bound predicate: a test of a bound term.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BoundPredicate {
-    /// What is tested.
+    /// Tested term.
     pub term: Arc<BoundTerm>,
-    /// What is asked of it.
+    /// The test.
     pub test: Test<Value, Arc<ValueSet>>,
 }
 
-/// Different values of one type in ascending order.
+/// Distinct values of one type in ascending order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValueSet(Vec<Value>);
 
@@ -98,13 +98,13 @@ impl BoundReference {
         Self { name: name.to_owned(), id: field.id, ty: field.ty.clone(), path, nullable }
     }
 
-    /// Whether it is inside a struct, list or map.
+    /// Whether the column is inside a struct, list or map.
     #[must_use]
     pub fn is_nested(&self) -> bool {
         self.path.as_ref().is_none_or(|steps| steps.len() > 1)
     }
 
-    /// The column's type, if it is primitive.
+    /// Type of the column, if it is primitive.
     #[must_use]
     pub fn primitive(&self) -> Option<&PrimitiveType> {
         self.ty.as_primitive()
@@ -112,7 +112,7 @@ impl BoundReference {
 }
 
 impl BoundTerm {
-    /// Whether the term is null wherever the column is and nowhere else.
+    /// Whether the term is null exactly where the column is null.
     #[must_use]
     pub fn keeps_values(&self) -> bool {
         self.extract.is_none() && self.transform.as_ref().is_none_or(Transform::preserves_order)
@@ -130,7 +130,7 @@ impl BoundTerm {
 }
 
 impl ValueSet {
-    /// The set of these values, of one type.
+    /// Creates a set of values of one type.
     #[must_use]
     pub fn new(mut values: Vec<Value>) -> Self {
         let order = |a: &Value, b: &Value| match (Datum::of(a), Datum::of(b)) {
@@ -142,19 +142,19 @@ impl ValueSet {
         Self(values)
     }
 
-    /// The values, ascending.
+    /// The values in ascending order.
     #[must_use]
     pub fn values(&self) -> &[Value] {
         &self.0
     }
 
-    /// Whether the value is one of them.
+    /// Whether the set contains the value.
     #[must_use]
     pub fn contains(&self, datum: Datum<'_>) -> bool {
         self.0.binary_search_by(|value| Datum::of(value).map_or(std::cmp::Ordering::Less, |v| v.order(datum))).is_ok()
     }
 
-    /// Whether one of them is within the bounds; an unknown bound does not restrict.
+    /// Whether any value is within the bounds; an unknown bound excludes nothing.
     #[must_use]
     pub fn any_within(&self, lower: Option<Datum<'_>>, upper: Option<Datum<'_>>) -> bool {
         let below = |value: &Value| match (Datum::of(value), lower) {
@@ -171,17 +171,17 @@ impl ValueSet {
 }
 
 impl Expr {
-    /// The expression over a schema's field ids.
+    /// Binds the expression to a schema.
     ///
-    /// Fails if a column does not exist, a transform does not accept its column's type, or a literal is not a value of the term's
-    /// type. Literals beyond the range of the type make the predicate constant.
+    /// Fails if a column does not exist, a transform does not accept its column's type, or a literal is not a value of
+    /// the term's type. Literals outside the range of the type make the predicate constant.
     pub fn bind(&self, schema: &Schema, case_sensitive: bool) -> Result<BoundExpr> {
         self.try_map(&mut |predicate| predicate.bind(schema, case_sensitive))
     }
 }
 
 impl Term {
-    /// The term over a schema's field ids.
+    /// Binds the term to a schema.
     pub fn bind(&self, schema: &Schema, case_sensitive: bool) -> Result<BoundTerm> {
         let field = schema.named(&self.name, case_sensitive)?;
         let reference = BoundReference::new(schema, field, &self.name);
@@ -239,7 +239,7 @@ impl Predicate {
     }
 }
 
-/// A bound predicate of a term; sets of one value are comparisons, and empty ones are constant.
+/// Creates a bound predicate; a set of one value becomes a comparison, an empty set a constant.
 pub(super) fn bound(term: Arc<BoundTerm>, test: Test<Value, Vec<Value>>) -> BoundExpr {
     let test = match test {
         Test::In(values) => match single(values) {
@@ -265,7 +265,7 @@ pub(super) fn bound(term: Arc<BoundTerm>, test: Test<Value, Vec<Value>>) -> Boun
     Expression::Predicate(Arc::new(BoundPredicate { term, test }))
 }
 
-/// The only value, or the set.
+/// Returns the only value, or the set.
 fn single(values: Vec<Value>) -> Result<Value, ValueSet> {
     let mut set = ValueSet::new(values);
     match (set.0.len(), set.0.pop()) {
@@ -281,12 +281,14 @@ fn is_floating(ty: &Type) -> bool {
     matches!(ty, Type::Primitive(PrimitiveType::Float | PrimitiveType::Double))
 }
 
-/// Edges of geographies are no straight lines of longitude and latitude.
+/// Whether the term is a geometry. Geographies are excluded, since their edges are not straight lines in longitude and
+/// latitude.
 fn is_geometry(term: &BoundTerm) -> bool {
     term.is_plain() && matches!(term.ty, Type::Primitive(PrimitiveType::Geometry { .. }))
 }
 
-/// A literal outside the type's range decides the comparison; one between two values moves to the lower one.
+/// Binds a comparison. A literal outside the type's range decides it; one between two values is replaced by the lower
+/// one.
 fn bind_comparison(term: BoundTerm, comparison: Comparison, literal: &Literal) -> Result<BoundExpr> {
     use Comparison as C;
     let (comparison, value) = match (converted(&term, literal)?, comparison) {
@@ -304,12 +306,12 @@ fn bind_comparison(term: BoundTerm, comparison: Comparison, literal: &Literal) -
     Ok(bound(Arc::new(term), Test::Compare(comparison, value)))
 }
 
-/// The literal as a value of the term's type; the error names the column.
+/// Converts the literal to the term's type; an error names the column.
 fn converted(term: &BoundTerm, literal: &Literal) -> Result<Converted> {
     literal.convert(&term.ty).map_err(|error| Error::unfit(format!("column {}: {error}", term.reference.name)))
 }
 
-/// Literals that equal no value of the type are dropped from the set.
+/// Converts the literals of a set, and drops those that equal no value of the type.
 fn bind_set(term: &BoundTerm, literals: &[Literal]) -> Result<Vec<Value>> {
     let mut values = Vec::with_capacity(literals.len());
     for literal in literals {

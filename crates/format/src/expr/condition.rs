@@ -1,4 +1,4 @@
-//! Conditions over the columns of several tables: filters in which two columns may be compared, `source.day > target.day`.
+//! Conditions over several tables: filters that may also compare two columns, `source.day > target.day`.
 
 use super::expression::{Expression, Leaf};
 use super::predicate::{Comparison, Expr, Predicate, Term};
@@ -9,20 +9,20 @@ pub type Condition = Expression<ConditionPredicate>;
 /// A test of one row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ConditionPredicate {
-    /// A column, or a transform of it, beside literals.
+    /// Compares a column, or a transform of it, with literals.
     Literals(Predicate),
-    /// Two columns beside each other.
+    /// Compares two columns.
     Columns(ColumnComparison),
 }
 
-/// How two columns compare. Null compares with nothing.
+/// A comparison of two columns. It is never true for null.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnComparison {
-    /// The left one.
+    /// Left side.
     pub left: Term,
-    /// How they compare.
+    /// The comparison.
     pub comparison: Comparison,
-    /// The right one.
+    /// Right side.
     pub right: Term,
 }
 
@@ -38,7 +38,7 @@ impl Leaf for ConditionPredicate {
 }
 
 impl Condition {
-    /// The same condition as a filter, where no two columns are compared.
+    /// Converts the condition to a filter; `None` if it compares two columns.
     pub fn as_filter(&self) -> Option<Expr> {
         let leaf = |leaf: &ConditionPredicate| match leaf {
             ConditionPredicate::Literals(predicate) => Ok(Expression::Predicate(predicate.clone())),
@@ -47,7 +47,7 @@ impl Condition {
         self.try_map(&mut { leaf }).ok()
     }
 
-    /// A filter that matches each row that this condition holds for: what it says of columns beside literals.
+    /// Returns a filter that matches at least the rows of this condition: comparisons of two columns are dropped.
     pub fn weakened(&self) -> Expr {
         let mut leaf = |leaf: &ConditionPredicate| {
             Ok::<_, std::convert::Infallible>(match leaf {

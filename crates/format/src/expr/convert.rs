@@ -1,6 +1,6 @@
-//! Conversion of literals to the type of the column they meet, as the Java library's `Literal.to` does it.
+//! Converts literals to the type of the column they are compared with, like the Java library's `Literal.to`.
 //!
-//! A literal outside the range of the type is not an error: the predicate then holds for all values or for none.
+//! A literal outside the range of the type is not an error: the predicate then matches all values or none.
 
 use crate::error::{Error, Result};
 use crate::types::{PrimitiveType, Type};
@@ -8,7 +8,7 @@ use crate::value::{Value, calendar, decimal};
 
 use super::literal::Literal;
 
-/// A literal after conversion.
+/// A converted literal.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Converted {
     /// A value of the type.
@@ -22,7 +22,7 @@ pub enum Converted {
 }
 
 impl Literal {
-    /// The literal as a value of `ty`.
+    /// Converts the literal to `ty`.
     pub fn convert(&self, ty: &Type) -> Result<Converted> {
         let converted = match ty {
             Type::Primitive(to) => convert(self, to),
@@ -32,7 +32,7 @@ impl Literal {
     }
 }
 
-/// A hint about the text form of a type, for a text that is invalid.
+/// Returns a hint about the text form of a type, for the error about an invalid text.
 fn form(literal: &Literal, ty: &Type) -> &'static str {
     use PrimitiveType as P;
     let (Value::String(_), Type::Primitive(ty)) = (literal.value(), ty) else { return "" };
@@ -67,7 +67,7 @@ fn value(value: Value) -> Option<Converted> {
     Some(Converted::Value(value))
 }
 
-/// A number of 32 bits, or the side on which it lies outside.
+/// Converts to 32 bits, or says on which side the number is out of range.
 fn narrow(number: i64) -> Converted {
     match i32::try_from(number) {
         Ok(number) => Converted::Value(Value::Int(number)),
@@ -81,7 +81,7 @@ fn from_long(number: i64, to: &PrimitiveType) -> Option<Converted> {
     match to {
         P::Int | P::Date => Some(narrow(number)),
         P::Long | P::Time | P::Timestamp | P::Timestamptz => value(Value::Long(number)),
-        // A bare number compared with a timestamp counts microseconds, whatever the column's unit.
+        // A plain number compared with a timestamp counts microseconds, whatever the column's unit.
         P::TimestampNs | P::TimestamptzNs => value(Value::Long(number.checked_mul(1000)?)),
         P::Float => value(Value::Float(number as f32)),
         P::Double => value(Value::Double(number as f64)),
@@ -92,13 +92,14 @@ fn from_long(number: i64, to: &PrimitiveType) -> Option<Converted> {
 
 fn from_double(number: f64, to: &PrimitiveType) -> Option<Converted> {
     match to {
-        // Infinity is a number of both types.
+        // Infinity is a value of both types.
         PrimitiveType::Float if number.is_finite() && number > f64::from(f32::MAX) => Some(Converted::AboveMax),
         PrimitiveType::Float if number.is_finite() && number < f64::from(f32::MIN) => Some(Converted::BelowMin),
         PrimitiveType::Float => value(Value::Float(number as f32)),
         PrimitiveType::Double => value(Value::Double(number)),
         PrimitiveType::Decimal { scale, .. } => {
-            // The decimal nearest to the shortest text of the double, half away from zero: 14.2 is 14.20, not 14.1999….
+            // Use the decimal nearest to the shortest text of the double, rounded half away from zero: 14.2 becomes
+            // 14.20, not 14.1999….
             let parsed = decimal::parse(&format!("{number:e}"))?;
             let shift = parsed.scale - i64::from(*scale);
             if shift <= 0 {
@@ -116,13 +117,13 @@ fn from_double(number: f64, to: &PrimitiveType) -> Option<Converted> {
     }
 }
 
-/// Outside of 128 bits.
+/// The result for numbers beyond 128 bits.
 fn beyond(above: bool) -> Converted {
     if above { Converted::AboveMax } else { Converted::BelowMin }
 }
 
-/// The Java library leaves a decimal at the scale it was written with, and hashes and truncates it so. Here it takes the column's
-/// scale; digits that the column cannot hold put it between two of its values.
+/// Converts a decimal to the column's scale; digits that the column cannot hold place it between two values. The Java
+/// library keeps the scale of the literal instead, and hashes and truncates it at that scale.
 fn from_decimal(unscaled: i128, scale: u8, to: &PrimitiveType) -> Option<Converted> {
     match to {
         PrimitiveType::Decimal { scale: wanted, .. } if *wanted >= scale => {
@@ -141,7 +142,7 @@ fn from_decimal(unscaled: i128, scale: u8, to: &PrimitiveType) -> Option<Convert
         PrimitiveType::Float | PrimitiveType::Double => {
             from_double(decimal::to_plain_string(unscaled, scale).parse().ok()?, to)
         }
-        // An integer of more than 64 bits can only be written as a decimal.
+        // Integers beyond 64 bits can only be written as decimals.
         PrimitiveType::Int | PrimitiveType::Long if scale == 0 => match i64::try_from(unscaled) {
             Ok(number) => from_long(number, to),
             Err(_) => Some(beyond(unscaled > 0)),
@@ -174,8 +175,8 @@ fn from_string(text: &str, strict: bool, to: &PrimitiveType) -> Option<Converted
     }
 }
 
-/// A timestamp as people write it: a bare date is its midnight (in UTC for a column with a zone), and a space may replace the `T`. The
-/// library's JSON knows neither.
+/// Parses a timestamp as people write it: a date alone means its midnight (in UTC for a column with a zone), and a
+/// space may replace the `T`. The Java library's JSON accepts neither, which is what `strict` means.
 fn moment(text: &str, strict: bool, parse: impl Fn(&str) -> Option<(i64, i64)>) -> Option<(i64, i64)> {
     match (calendar::parse_date(text), text.split_once(' ')) {
         (Some(days), _) if !strict => Some((days, 0)),
@@ -184,14 +185,14 @@ fn moment(text: &str, strict: bool, parse: impl Fn(&str) -> Option<(i64, i64)>) 
     }
 }
 
-/// A moment of a column with a zone. Text without a zone is UTC, as typed literals and dates without one are; the
-/// library's JSON refuses it.
+/// Parses a timestamp for a column with a zone. A text without a zone is UTC, like typed literals and dates without
+/// one; the Java library's JSON refuses it.
 fn instant(text: &str, strict: bool) -> Option<(i64, i64)> {
     let zoned = moment(text, strict, parse_zoned);
     if strict { zoned } else { zoned.or_else(|| moment(text, strict, calendar::parse_timestamp)) }
 }
 
-/// The words that JSON has for what its numbers cannot say.
+/// Parses the words that JSON uses for infinity, which its numbers cannot express.
 pub(super) fn infinity(text: &str, ty: &PrimitiveType) -> Option<Value> {
     let number = match text {
         "Infinity" => f64::INFINITY,
@@ -213,7 +214,8 @@ fn from_bytes(bytes: &[u8], to: &PrimitiveType) -> Option<Converted> {
     }
 }
 
-/// Dates and timestamps compare with each other's columns; a timestamp compares with columns with and without a zone.
+/// Converts dates and timestamps to each other's types; a timestamp also converts between types with and without a
+/// zone.
 fn from_temporal(from: &PrimitiveType, literal: &Value, to: &PrimitiveType) -> Option<Converted> {
     use PrimitiveType as P;
     let (days, nanos) = match (from, literal) {
@@ -234,7 +236,7 @@ fn from_temporal(from: &PrimitiveType, literal: &Value, to: &PrimitiveType) -> O
     }
 }
 
-/// Days and nanoseconds of the day, in UTC, of an ISO timestamp that names its offset.
+/// Parses an ISO timestamp with an offset; returns days and nanoseconds of the day, in UTC.
 pub(super) fn parse_zoned(text: &str) -> Option<(i64, i64)> {
     let start = text
         .rfind(['Z', 'z', '+'])
@@ -245,7 +247,7 @@ pub(super) fn parse_zoned(text: &str) -> Option<(i64, i64)> {
     Some((days + shifted.div_euclid(calendar::NANOS_PER_DAY), shifted.rem_euclid(calendar::NANOS_PER_DAY)))
 }
 
-/// Seconds east of Greenwich: `Z`, `+01`, `+01:00`, `+01:00:30`, at most 18 hours.
+/// Parses an offset to seconds east of Greenwich: `Z`, `+01`, `+01:00`, `+01:00:30`, at most 18 hours.
 fn parse_offset(text: &str) -> Option<i64> {
     let sign = match text.as_bytes().first()? {
         b'Z' | b'z' => return (text.len() == 1).then_some(0),
@@ -266,7 +268,7 @@ fn parse_offset(text: &str) -> Option<i64> {
     (seconds <= 18 * 3600).then_some(sign * seconds)
 }
 
-/// Five groups of hexadecimal digits; as in Java, groups may be too short.
+/// Parses five groups of hexadecimal digits; as in Java, a group may have too few.
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let mut bits: u128 = 0;
     let mut groups = text.split('-');
@@ -279,7 +281,7 @@ fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     groups.next().is_none().then(|| bits.to_be_bytes())
 }
 
-/// Bytes of hexadecimal digits in either case.
+/// Parses bytes from hexadecimal digits of either case.
 pub(super) fn parse_hex(text: &str) -> Option<Vec<u8>> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if !rest.is_empty() {

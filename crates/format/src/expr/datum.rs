@@ -1,8 +1,8 @@
-//! Values as the evaluators compare them: borrowed, and in the order of the specification.
+//! Borrowed values for the evaluators, in the order of the specification.
 //!
-//! The order is that of bounds ("Appendix D"): booleans false first, numbers by value, -0.0 before 0.0, NaN after every other
-//! number, strings by code point (which is the order of their UTF-8), uuid, fixed and binary by unsigned bytes. Bounds of uuids may
-//! be in another order: [`Datum::of_bounds`] knows.
+//! The order is that of bounds ("Appendix D"): booleans false first, numbers by value, -0.0 before 0.0, NaN after all
+//! other numbers, strings by code point (which is the order of their UTF-8), uuid, fixed and binary by unsigned bytes.
+//! Bounds of uuids may have another order, which [`Datum::of_bounds`] handles.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ use crate::value::decimal::from_big_endian;
 use crate::value::order::compare_floats;
 use crate::value::uuid;
 
-/// A single value of some primitive type, without its bytes.
+/// A borrowed value of a primitive type.
 #[derive(Debug, Clone, Copy)]
 pub enum Datum<'a> {
     /// `boolean`
@@ -48,10 +48,11 @@ impl<'a> Datum<'a> {
         })
     }
 
-    /// The values of a lower and an upper bound in their binary form; `None` if unknown.
+    /// Decodes a lower and an upper bound from their binary form; `None` if unknown.
     ///
-    /// A bound may be shorter than its type where the column was promoted after the file was written. Bounds that do not fit
-    /// are unknown bounds, not errors: they prune nothing. Bounds of uuids hold in whichever order their writer compared them.
+    /// A bound may be shorter than its type if the column was promoted after the file was written. Invalid bounds count
+    /// as unknown, not as errors: they prune nothing. Bounds of uuids are widened so that they hold in either order
+    /// that a writer may have used.
     #[must_use]
     pub fn of_bounds(
         ty: &PrimitiveType,
@@ -91,13 +92,14 @@ impl<'a> Datum<'a> {
         })
     }
 
-    /// Whether it is not a number.
+    /// Whether it is NaN.
     #[must_use]
     pub fn is_nan(self) -> bool {
         matches!(self, Self::Float(value) if value.is_nan())
     }
 
-    /// The order of two values of one type. Bound expressions never compare values of different types; their order is meaningless.
+    /// Compares two values of one type. Bound expressions never compare values of different types, for which the result
+    /// is meaningless.
     #[must_use]
     pub fn order(self, other: Datum<'_>) -> Ordering {
         match (self, other) {
@@ -111,7 +113,7 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// The order of two values as rows compare: `None` if one of them is NaN.
+    /// Compares two values as rows do: `None` if one of them is NaN.
     #[must_use]
     pub fn row_order(self, other: Datum<'_>) -> Option<Ordering> {
         (!self.is_nan() && !other.is_nan()).then(|| self.order(other))

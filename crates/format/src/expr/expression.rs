@@ -1,31 +1,31 @@
-//! Trees of predicates, whatever a predicate is: constants fold, chains are balanced, `NOT` moves down.
+//! Trees of predicates of any kind: folding of constants, balancing of long chains, pushing down `NOT`.
 
 /// A tree of predicates.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expression<P> {
-    /// Every row.
+    /// Matches every row.
     True,
-    /// No row.
+    /// Matches no row.
     False,
-    /// Rows that the child does not match.
+    /// Matches the rows that the child does not match.
     Not(Box<Expression<P>>),
-    /// Rows that both match.
+    /// Matches the rows that both match.
     And(Box<Expression<P>>, Box<Expression<P>>),
-    /// Rows that at least one of them matches.
+    /// Matches the rows that at least one of them matches.
     Or(Box<Expression<P>>, Box<Expression<P>>),
     /// A test of one term.
     Predicate(P),
 }
 
-/// A predicate that has an opposite.
+/// A predicate that can be negated.
 pub trait Leaf: Clone {
-    /// The predicate that matches where this one does not.
+    /// Returns the predicate that matches where this one does not.
     #[must_use]
     fn negate(&self) -> Self;
 }
 
 impl<P> Expression<P> {
-    /// `left AND right`; constants fold.
+    /// Creates `left AND right` and folds constants.
     #[must_use]
     pub fn and(left: Self, right: Self) -> Self {
         match (left, right) {
@@ -35,7 +35,7 @@ impl<P> Expression<P> {
         }
     }
 
-    /// `left OR right`; constants fold.
+    /// Creates `left OR right` and folds constants.
     #[must_use]
     pub fn or(left: Self, right: Self) -> Self {
         match (left, right) {
@@ -45,7 +45,7 @@ impl<P> Expression<P> {
         }
     }
 
-    /// `NOT child`; constants fold, and two negations cancel.
+    /// Creates `NOT child`; folds constants, and two negations cancel.
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "an expression is built, not negated in place")]
     pub fn not(child: Self) -> Self {
@@ -57,19 +57,19 @@ impl<P> Expression<P> {
         }
     }
 
-    /// The conjunction of all as a balanced tree: a thousand terms are ten levels deep.
+    /// Creates the conjunction of all terms as a balanced tree: a thousand terms are ten levels deep.
     #[must_use]
     pub fn all(terms: Vec<Self>) -> Self {
         fold_balanced(terms, Self::True, Self::and)
     }
 
-    /// The disjunction of all as a balanced tree.
+    /// Creates the disjunction of all terms as a balanced tree.
     #[must_use]
     pub fn any(terms: Vec<Self>) -> Self {
         fold_balanced(terms, Self::False, Self::or)
     }
 
-    /// Levels of the tree; a single predicate has one.
+    /// Depth of the tree; a single predicate has depth one.
     #[must_use]
     pub fn depth(&self) -> usize {
         let mut deepest = 0;
@@ -88,7 +88,7 @@ impl<P> Expression<P> {
         deepest
     }
 
-    /// The same expression with its chains of one operator balanced, so that `a OR b OR …` built one by one does not grow deep.
+    /// Balances chains of one operator, so that `a OR b OR …` built step by step does not become deep.
     #[must_use]
     pub fn balanced(self) -> Self {
         match self {
@@ -99,7 +99,7 @@ impl<P> Expression<P> {
         }
     }
 
-    /// The operands of a chain of one operator, in order.
+    /// Returns the operands of a chain of one operator, in order.
     fn chain(self, conjunction: bool) -> Vec<Self> {
         let mut operands = Vec::new();
         let mut open = vec![self];
@@ -113,7 +113,7 @@ impl<P> Expression<P> {
         operands
     }
 
-    /// The predicates, from left to right.
+    /// Iterates over the predicates from left to right.
     pub fn predicates(&self) -> impl Iterator<Item = &P> {
         let mut open = vec![self];
         std::iter::from_fn(move || {
@@ -129,7 +129,7 @@ impl<P> Expression<P> {
         })
     }
 
-    /// The same tree over other predicates; constants that `leaf` answers fold upwards.
+    /// Replaces each predicate with an expression, and folds constants that `leaf` returns.
     pub fn try_map<Q, E>(&self, leaf: &mut impl FnMut(&P) -> Result<Expression<Q>, E>) -> Result<Expression<Q>, E> {
         Ok(match self {
             Self::True => Expression::True,
@@ -143,7 +143,7 @@ impl<P> Expression<P> {
 }
 
 impl<P: Leaf> Expression<P> {
-    /// The same expression without `NOT`: pushed down to the predicates, which are negated.
+    /// Pushes `NOT` down to the predicates, which are negated.
     #[must_use]
     pub fn rewrite_not(&self) -> Self {
         self.rewrite(false)
@@ -166,7 +166,7 @@ impl<P: Leaf> Expression<P> {
     }
 }
 
-/// Combines neighbours, then neighbours of these, until one is left.
+/// Combines neighbours pairwise, level by level, to a balanced tree.
 fn fold_balanced<T>(mut terms: Vec<T>, empty: T, combine: impl Fn(T, T) -> T) -> T {
     while terms.len() > 1 {
         let mut pairs = terms.into_iter();

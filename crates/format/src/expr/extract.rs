@@ -1,7 +1,8 @@
 //! Terms inside variants: `v:a.b::long`, the Java library's `extract("v", "$.a.b", "long")`.
 //!
-//! A term is null where the variant has no such value, and where the value cannot be read as the type without loss of meaning: text is no number,
-//! and a number no text. What can be read as what is [`cast`], the library's `VariantExpressionUtil`.
+//! A term is null where the variant has no value at the path, and where the value cannot be converted to the type
+//! without changing its meaning: text never becomes a number, nor a number text. [`cast`] defines the conversions,
+//! which are those of Java's `VariantExpressionUtil`.
 
 use std::fmt;
 
@@ -24,7 +25,7 @@ use super::lexer;
 use super::literal::write_quoted;
 use crate::value::variant::path::Step;
 
-/// A value inside a variant, as a type.
+/// Extracts the value at a path in a variant, as a type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extract {
     path: Path,
@@ -32,7 +33,7 @@ pub struct Extract {
 }
 
 impl Extract {
-    /// The value at a path as a type.
+    /// Creates a term from a path and a type.
     ///
     /// # Errors
     /// `Invalid` for a type that no value of a variant has: `unknown`, `geometry`, `geography`.
@@ -46,22 +47,22 @@ impl Extract {
         }
     }
 
-    /// Where the value lies.
+    /// The path to the value.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it is read as.
+    /// The type that the value is converted to.
     #[must_use]
     pub fn ty(&self) -> &PrimitiveType {
         &self.ty
     }
 
-    /// The term of one variant.
+    /// Extracts the value from one variant.
     ///
     /// # Errors
-    /// `Corrupt` where the variant cannot be read.
+    /// `Corrupt` if the variant cannot be read.
     pub fn of(&self, variant: Variant<'_>) -> Result<Option<Value>> {
         match self.path.find(variant)? {
             Some(found) => read(found, &self.ty),
@@ -69,14 +70,14 @@ impl Extract {
         }
     }
 
-    /// A bound of the term: bounds of a variant are an object of normalized paths.
+    /// Extracts a bound of the term: the bounds of a variant column are an object whose keys are normalized paths.
     pub(super) fn bound(&self, bytes: &[u8]) -> Option<Value> {
         let bounds = Variant::concatenated(bytes).ok()?;
         let Node::Object(bounds) = bounds.node().ok()? else { return None };
         read(bounds.get(&self.path.to_string()).ok()??, &self.ty).ok()?
     }
 
-    /// The terms of a column of variants.
+    /// Extracts the values from a column of variants.
     pub(super) fn column(&self, variants: &dyn Array) -> Result<ArrayRef> {
         use PrimitiveType as T;
         let column = Column::new(variants)?;
@@ -164,7 +165,7 @@ fn primitive<T: ArrowPrimitiveType>(values: impl Iterator<Item = Option<T::Nativ
     Arc::new(values.collect::<Vec<_>>().into_iter().collect::<PrimitiveArray<T>>())
 }
 
-/// As SQL text without the column: `:a.b[0]::long`.
+/// Writes SQL text without the column: `:a.b[0]::long`.
 impl fmt::Display for Extract {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, step) in self.path.steps().iter().enumerate() {
@@ -180,18 +181,18 @@ impl fmt::Display for Extract {
     }
 }
 
-/// The value of a variant as a type.
+/// Reads a variant as a type.
 fn read(variant: Variant<'_>, ty: &PrimitiveType) -> Result<Option<Value>> {
     match variant.node() {
         Ok(node) => Ok(cast(&node, ty)),
-        // Of a type that is not known here.
+        // A type that is not supported here.
         Err(Error::Unsupported(_)) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// A value as a type, as the Java library reads it; `None` where it does not. A date as a timestamp is its midnight, a timestamp as a date its
-/// day.
+/// Converts a value to a type like the Java library; `None` if it does not. A date becomes the timestamp of its
+/// midnight, a timestamp becomes its day.
 #[must_use]
 pub fn cast(node: &Node<'_>, ty: &PrimitiveType) -> Option<Value> {
     use PrimitiveType as T;

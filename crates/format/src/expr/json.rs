@@ -1,4 +1,4 @@
-//! Expressions as JSON: the REST protocol's `Expression`.
+//! Reads and writes expressions as JSON: the REST protocol's `Expression`.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -17,13 +17,13 @@ use super::predicate::{Comparison, Operation, Predicate, Term, Test};
 use super::{BoundExpr, Expr, Expression};
 
 impl Expr {
-    /// Reads JSON; literals are longs, doubles, strings and booleans, whatever the columns' types.
+    /// Reads JSON without a schema; literals are longs, doubles, strings and booleans, whatever the columns' types.
     pub fn from_json(json: &Json) -> Result<Self> {
         ExprReader { schema: None, depth: Limits::default().depth }.expression(json, 0)
     }
 
-    /// Reads JSON whose literals are single values of the types of their terms in a schema (found by their names, or else
-    /// without regard to case).
+    /// Reads JSON whose literals are single values of their terms' types in a schema. Columns are found by exact name
+    /// first, then ignoring case.
     pub fn from_json_typed(json: &Json, schema: &Schema) -> Result<Self> {
         ExprReader { schema: Some(schema), depth: Limits::default().depth }.expression(json, 0)
     }
@@ -146,7 +146,7 @@ impl ExprReader<'_> {
         let term = object.get("term").ok_or_else(|| Error::corrupt("", "term is missing"))?;
         let term = read_term(term, 0).map_err(|error| error.within("/term"))?;
         let ty = match self.schema {
-            // By the very name first: names of other columns may differ from it in case alone.
+            // Try the exact name first: another column may differ from it only in case.
             Some(schema) => Some(term.bind(schema, true).or_else(|_| term.bind(schema, false))?.ty),
             None => None,
         };
@@ -186,7 +186,7 @@ impl ExprReader<'_> {
     }
 }
 
-/// A box as its coordinates: `[xmin, ymin, xmax, ymax]`.
+/// Reads a box from its coordinates: `[xmin, ymin, xmax, ymax]`.
 fn read_envelope(object: &Map<String, Json>) -> Result<Envelope> {
     let values = object.get("values").and_then(Json::as_array).map(Vec::as_slice);
     let numbers = values.unwrap_or_default().iter().map(Json::as_f64).collect::<Option<Vec<f64>>>();
@@ -219,7 +219,8 @@ fn string<'a>(object: &'a Map<String, Json>, name: &str) -> Result<&'a str> {
         .ok_or_else(|| Error::corrupt("", format!("{name} is missing or not a string")))
 }
 
-/// A name, `{"type": "reference", "term": name}` or `{"type": "transform", "transform": text, "term": term}`.
+/// Reads a term: a name, `{"type": "reference", "term": name}` or `{"type": "transform", "transform": text, "term":
+/// term}`.
 fn read_term(json: &Json, depth: usize) -> Result<Term> {
     if depth > Limits::default().depth {
         return Err(Error::corrupt("", "terms nested too deeply"));
@@ -231,7 +232,8 @@ fn read_term(json: &Json, depth: usize) -> Result<Term> {
             "transform" => {
                 let inner = object.get("term").ok_or_else(|| Error::corrupt("", "term is missing"))?;
                 let transform = Transform::parse(string(object, "transform")?)?;
-                // The protocol has a column here. Of a term within the term the Java library takes the column alone.
+                // The protocol requires a column here. If it is a transform again, the Java library uses only its
+                // column.
                 let name = read_term(inner, depth + 1).map_err(|error| error.within("/term"))?.name;
                 Ok(Term::transform(transform, name))
             }
@@ -262,7 +264,7 @@ fn read_values(object: &Map<String, Json>, ty: Option<&Type>) -> Result<Vec<Lite
     values.iter().enumerate().map(read).collect()
 }
 
-/// A value, or `{"type": "literal", "value": value}`.
+/// Reads a literal: a value, or `{"type": "literal", "value": value}`.
 fn read_literal(json: &Json, ty: Option<&Type>) -> Result<Literal> {
     let json = match json {
         Json::Object(object) if object.contains_key("type") => {
@@ -306,7 +308,7 @@ fn read_untyped(json: &Json) -> Result<Literal> {
     }
 }
 
-/// The beginning of some JSON, for messages.
+/// The beginning of a JSON text, for messages.
 fn shown(json: &Json) -> String {
     const SHOWN: usize = 60;
     let text = json.to_string();

@@ -1,10 +1,10 @@
-//! Words of the SQL-like text of expressions.
+//! Splits the SQL-like text of expressions into tokens.
 
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
 
-/// A word and where it begins, in bytes.
+/// A token and its offset in bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token<'a> {
     pub(super) kind: TokenKind<'a>,
@@ -19,7 +19,7 @@ pub(super) enum TokenKind<'a> {
     Name(Cow<'a, str>),
     /// A string in single quotes.
     Text(Cow<'a, str>),
-    /// Digits, maybe with a point and an exponent; a sign is a word of its own.
+    /// Digits, optionally with a point and an exponent; a sign is a separate token.
     Number(&'a str),
     /// An operator or a bracket.
     Symbol(&'static str),
@@ -27,19 +27,19 @@ pub(super) enum TokenKind<'a> {
     End,
 }
 
-/// Longest first.
+/// Longest first, so that `<=` is not read as `<`.
 const SYMBOLS: [&str; 19] =
     ["<=>", "::", ":", "<=", ">=", "<>", "!=", "==", "<", ">", "=", "(", ")", "[", "]", ",", ".", "-", "+"];
 
-/// Words that are not names unless they are quoted.
+/// Words that must be quoted to be names.
 const KEYWORDS: [&str; 11] = ["and", "or", "not", "in", "is", "null", "nan", "like", "between", "true", "false"];
 
-/// Whether a word is a keyword, in any letter case.
+/// Whether a word is a keyword, in any case.
 pub(super) fn is_reserved(word: &str) -> bool {
     KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(word))
 }
 
-/// Whether a name needs no quotes.
+/// Whether a name can be written without quotes.
 pub(super) fn is_plain_name(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c == '_' || c.is_alphabetic())
@@ -47,7 +47,7 @@ pub(super) fn is_plain_name(name: &str) -> bool {
         && !is_reserved(name)
 }
 
-/// All words of a text, the end as the last one.
+/// Splits a text into tokens; the last one is the end.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
@@ -63,7 +63,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>> {
     }
 }
 
-/// An error at a byte of the text, reported as the number of the character.
+/// Creates an error at a byte of the text, reported as a character number.
 pub(super) fn place(text: &str, start: usize, message: &str) -> Error {
     let character = text.get(..start).map_or(0, |head| head.chars().count()) + 1;
     Error::invalid(format!("expression at character {character}: {message}"))
@@ -89,7 +89,7 @@ fn token(rest: &str) -> Result<(TokenKind<'_>, &str), String> {
     }
 }
 
-/// The quoted text; a doubled quote stands for one.
+/// Reads a quoted text, in which a doubled quote stands for one quote.
 fn quoted(rest: &str, quote: char) -> Result<(Cow<'_, str>, &str), String> {
     let inner = rest.get(quote.len_utf8()..).unwrap_or_default();
     let mut text: Option<String> = None;

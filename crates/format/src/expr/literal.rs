@@ -1,4 +1,4 @@
-//! Literals of unbound predicates: a value and the type it was written as.
+//! Literals of unbound predicates: a value with the type it was written as.
 
 use std::fmt;
 
@@ -9,17 +9,17 @@ use crate::value::Value;
 
 /// A literal as it was written; binding converts it to the type of its term.
 ///
-/// JSON without a schema and plain SQL text know only `long`, `double`, `string` and `boolean`; the other types come from a
-/// schema at hand (JSON), from typed literals (`DATE '2020-01-01'`) or from a program.
+/// JSON without a schema and plain SQL text have only `long`, `double`, `string` and `boolean`; other types come from a
+/// schema (JSON), from typed literals (`DATE '2020-01-01'`) or from the API.
 #[derive(Debug, Clone)]
 pub struct Literal {
     ty: PrimitiveType,
     value: Value,
-    /// Whether a string comes from a protocol, which defines its meaning exactly.
+    /// Whether a string comes from a protocol, which allows only its exact forms.
     strict: bool,
 }
 
-/// The origin of a literal does not affect equality.
+/// Ignores where a literal comes from.
 impl PartialEq for Literal {
     fn eq(&self, other: &Self) -> bool {
         self.ty == other.ty && self.value == other.value
@@ -27,7 +27,7 @@ impl PartialEq for Literal {
 }
 
 impl Literal {
-    /// A literal of a type. NaN is refused, as it is by all writers of expressions: `IS NAN` asks for it.
+    /// Creates a literal of a type. NaN is refused, as by all writers of expressions: use `IS NAN`.
     pub fn new(ty: PrimitiveType, value: Value) -> Result<Self> {
         let nan = match &value {
             Value::Float(value) => value.is_nan(),
@@ -50,7 +50,7 @@ impl Literal {
         Self::of(PrimitiveType::Boolean, Value::Boolean(value))
     }
 
-    /// A `long`: the type of every integer until it is bound to a column.
+    /// A `long`, the type of every integer until it is bound to a column.
     #[must_use]
     pub fn long(value: i64) -> Self {
         Self::of(PrimitiveType::Long, Value::Long(value))
@@ -66,18 +66,18 @@ impl Literal {
         Self::of(PrimitiveType::String, Value::String(value.into()))
     }
 
-    /// A `string` of JSON, which converts to dates and timestamps only in ISO 8601 form.
+    /// A `string` from JSON, which converts to dates and timestamps only in ISO 8601 form.
     pub fn json_string(value: impl Into<String>) -> Self {
         Self { strict: true, ..Self::string(value) }
     }
 
-    /// A `decimal` of the largest precision.
+    /// A `decimal` of maximum precision.
     #[must_use]
     pub fn decimal(unscaled: i128, scale: u8) -> Self {
         Self::of(PrimitiveType::Decimal { precision: 38, scale }, Value::Decimal(unscaled))
     }
 
-    /// A `binary`, which also converts to fixed columns of its length.
+    /// A `binary`, which also converts to `fixed` of the same length.
     #[must_use]
     pub fn binary(value: Vec<u8>) -> Self {
         Self::of(PrimitiveType::Binary, Value::Binary(value))
@@ -89,13 +89,13 @@ impl Literal {
         Self::of(PrimitiveType::Uuid, Value::Uuid(value))
     }
 
-    /// The type it was written as.
+    /// The type that it was written as.
     #[must_use]
     pub fn ty(&self) -> &PrimitiveType {
         &self.ty
     }
 
-    /// Whether it is a `string` of JSON.
+    /// Whether it is a `string` from JSON.
     pub(super) fn is_strict(&self) -> bool {
         self.strict
     }
@@ -107,14 +107,14 @@ impl Literal {
     }
 }
 
-/// SQL text that the parser reads back as the same literal.
+/// Writes SQL text that the parser reads as the same literal.
 impl fmt::Display for Literal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_sql(f, &self.ty, &self.value)
     }
 }
 
-/// The SQL text of a value: plain where text has a plain form of the type, else the type's name and a quoted string.
+/// Writes a value as SQL: plain if the type has a plain form, else the type's name and a quoted string.
 pub(super) fn write_sql(f: &mut fmt::Formatter<'_>, ty: &PrimitiveType, value: &Value) -> fmt::Result {
     match (ty, value) {
         (_, Value::Boolean(value)) => f.write_str(if *value { "TRUE" } else { "FALSE" }),
@@ -139,12 +139,12 @@ pub(super) fn write_sql(f: &mut fmt::Formatter<'_>, ty: &PrimitiveType, value: &
     }
 }
 
-/// Whether a double is written without an exponent and read back as a double, not as a decimal: at most 15 digits.
+/// Whether a double is written without an exponent and read back as a double rather than a decimal: at most 15 digits.
 fn is_plain(value: f64) -> bool {
     value == 0.0 || (1e-5..1e15).contains(&value.abs()) && format!("{value:?}").len() <= 16
 }
 
-/// The word before the string of a typed literal.
+/// The type name in front of the string of a typed literal.
 fn type_word(ty: &PrimitiveType) -> String {
     match ty {
         PrimitiveType::Decimal { .. } => "DECIMAL".to_owned(),
@@ -152,7 +152,7 @@ fn type_word(ty: &PrimitiveType) -> String {
     }
 }
 
-/// `text` in quotes, with the quotes within it doubled.
+/// Writes `text` in quotes and doubles the quotes inside it.
 pub(super) fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str, quote: char) -> fmt::Result {
     use fmt::Write as _;
     f.write_char(quote)?;

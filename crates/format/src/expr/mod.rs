@@ -1,7 +1,7 @@
-//! Predicates on rows, on partitions and on statistics ("Scan Planning"; JSON form of the REST protocol's `Expression`).
+//! Predicates on rows, partitions and statistics ("Scan Planning"; JSON form of the REST protocol's `Expression`).
 //!
-//! An [`Expr`] names its columns; [`Expr::bind`] looks them up in a schema and converts the literals, and what comes out, a
-//! [`BoundExpr`], is what everything else works on: projection to partitions, residuals, and the evaluators over rows,
+//! An [`Expr`] refers to columns by name. [`Expr::bind`] looks them up in a schema and converts the literals. All
+//! further steps use the resulting [`BoundExpr`]: projection to partitions, residuals, and the evaluators for rows,
 //! metrics and summaries. Binding is by field id, so a bound filter survives renames.
 
 mod bind;

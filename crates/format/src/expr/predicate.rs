@@ -1,4 +1,4 @@
-//! Unbound predicates: an operation, a term and literals.
+//! Unbound predicates: a term, an operation and literals.
 
 use crate::transform::Transform;
 use crate::value::envelope::Envelope;
@@ -23,17 +23,17 @@ pub enum Test<L, S> {
     IsNull,
     /// The term is not null.
     NotNull,
-    /// The term is not a number.
+    /// The term is NaN.
     IsNan,
-    /// The term is a number or null.
+    /// The term is not NaN; null matches.
     NotNan,
-    /// The term compares so with a literal.
+    /// The comparison of the term with a literal is true.
     Compare(Comparison, L),
-    /// The term begins with a text.
+    /// The term starts with a text.
     StartsWith(L),
-    /// The term does not begin with a text.
+    /// The term does not start with a text.
     NotStartsWith(L),
-    /// The term is one of these.
+    /// The term equals one of these.
     In(S),
     /// The term equals none of these.
     NotIn(S),
@@ -60,7 +60,7 @@ pub enum Comparison {
     NotEq,
 }
 
-/// The operation of a predicate, without its literals.
+/// The operation of a predicate, without literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the specification's")]
 pub enum Operation {
@@ -82,28 +82,28 @@ pub enum Operation {
     StDisjoint,
 }
 
-/// What a predicate is about.
+/// A term: a column, a transform of it, or a value inside its variants.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Term {
-    /// The column's full name, with dots between the levels of structs.
+    /// Full name of the column, with dots between the levels of structs.
     pub name: String,
-    /// The transform that is applied to the column's values.
+    /// Transform applied to the column's values.
     pub transform: Option<Transform>,
-    /// The value inside the column's variants; there is no transform then.
+    /// Value extracted from the column's variants; excludes a transform.
     pub extract: Option<Extract>,
 }
 
-/// A test of one term.
+/// A predicate: a test of a term.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predicate {
-    /// What is tested.
+    /// Tested term.
     pub term: Term,
-    /// What is asked of it.
+    /// The test.
     pub test: Test<Literal, Vec<Literal>>,
 }
 
 impl Comparison {
-    /// The comparison that holds where this one does not.
+    /// Returns the comparison that is true where this one is false.
     #[must_use]
     pub fn negate(self) -> Self {
         match self {
@@ -116,7 +116,7 @@ impl Comparison {
         }
     }
 
-    /// The comparison with its sides exchanged: `5 < id` is `id > 5`.
+    /// Swaps the sides of the comparison: `5 < id` becomes `id > 5`.
     #[must_use]
     pub fn flip(self) -> Self {
         match self {
@@ -130,7 +130,7 @@ impl Comparison {
 }
 
 impl<L, S> Test<L, S> {
-    /// The test that holds where this one does not.
+    /// Returns the test that is true where this one is false.
     #[must_use]
     pub fn negate(self) -> Self {
         match self {
@@ -148,7 +148,7 @@ impl<L, S> Test<L, S> {
         }
     }
 
-    /// The operation alone.
+    /// Returns the operation without its literals.
     #[must_use]
     pub fn operation(&self) -> Operation {
         match self {
@@ -173,7 +173,7 @@ impl<L, S> Test<L, S> {
 }
 
 impl Operation {
-    /// Every operation with its name in JSON.
+    /// All operations with their names in JSON.
     const NAMES: [(Self, &'static str); 16] = [
         (Self::IsNull, "is-null"),
         (Self::NotNull, "not-null"),
@@ -193,13 +193,13 @@ impl Operation {
         (Self::StDisjoint, "st-disjoint"),
     ];
 
-    /// The name in JSON.
+    /// Name in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(operation, _)| *operation == self).map_or("", |(_, name)| name)
     }
 
-    /// The operation of a name in JSON, in any letter case and with `_` for `-`, as the Java library takes them.
+    /// Parses a name in JSON, in any case and with `_` for `-`, as the Java library does.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase().replace('_', "-");
@@ -208,7 +208,7 @@ impl Operation {
 }
 
 impl Term {
-    /// A column.
+    /// A plain column.
     pub fn column(name: impl Into<String>) -> Self {
         Self { name: name.into(), transform: None, extract: None }
     }
@@ -218,7 +218,7 @@ impl Term {
         Self { name: name.into(), transform: Some(transform), extract: None }
     }
 
-    /// A value inside a column of variants.
+    /// A value inside a variant column.
     pub fn extract(extract: Extract, name: impl Into<String>) -> Self {
         Self { name: name.into(), transform: None, extract: Some(extract) }
     }

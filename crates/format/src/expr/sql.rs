@@ -1,7 +1,7 @@
-//! The parser of SQL-like text: `id > 5 AND day(ts) = DATE '2020-01-01' OR name LIKE 'ab%'`.
+//! Parses SQL-like text: `id > 5 AND day(ts) = DATE '2020-01-01' OR name LIKE 'ab%'`.
 //!
-//! A predicate has a column, or a transform of a column, on one side and literals on the other. `AND` binds tighter than `OR`, and
-//! `NOT` tighter than both.
+//! A predicate has a column, or a transform of a column, on one side and literals on the other. `AND` binds tighter
+//! than `OR`, and `NOT` tighter than both.
 
 mod paths;
 pub(super) mod periods;
@@ -29,14 +29,14 @@ impl std::str::FromStr for Expr {
 }
 
 impl Expr {
-    /// Reads SQL-like text. Errors name the character where they occurred.
+    /// Parses SQL-like text. Errors state the position as a character number.
     pub fn parse(text: &str) -> Result<Self> {
         parsed(text, false)?.as_filter().ok_or_else(|| Error::invalid("two columns cannot be compared"))
     }
 }
 
 impl Condition {
-    /// Reads SQL-like text as [`Expr::parse`] does; two columns may be compared.
+    /// Parses SQL-like text like [`Expr::parse`], but also allows comparisons of two columns.
     ///
     /// # Errors
     /// As [`Expr::parse`].
@@ -60,7 +60,7 @@ struct Parser<'a> {
     tokens: &'a [Token<'a>],
     next: usize,
     depth: usize,
-    /// Whether two columns may be compared.
+    /// Whether comparisons of two columns are allowed.
     compares_columns: bool,
 }
 
@@ -122,7 +122,8 @@ impl<'a> Parser<'a> {
         if self.eat_word(word) { Ok(()) } else { Err(self.error(&format!("{word} is expected here"))) }
     }
 
-    /// Chains longer than the depth that is allowed are balanced; shorter ones group to the left, as they are read.
+    /// Parses operands of `OR`. Long chains are balanced to stay within the depth limit; shorter ones group to the
+    /// left, as written.
     fn disjunction(&mut self, depth: usize) -> Result<Condition> {
         let mut operands = vec![self.conjunction(depth)?];
         while self.eat_word("or") {
@@ -215,7 +216,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `isnan(x)`, as Spark writes `x IS NAN`.
+    /// Parses `isnan(x)`, as Spark writes `x IS NAN`.
     fn nan_function(&mut self) -> Result<Option<Condition>> {
         let called = matches!(self.ahead(1), TokenKind::Symbol("("));
         if !called || !(self.is_word(0, "isnan") || self.is_word(0, "is_nan")) {
@@ -227,8 +228,8 @@ impl<'a> Parser<'a> {
         Ok(Some(tested(term, Test::IsNan)))
     }
 
-    /// `st_intersects(geometry, st_makeenvelope(xmin, ymin, xmax, ymax))`, and `st_disjoint`; the box may come first, and have the
-    /// name that Sedona gives it.
+    /// Parses `st_intersects(geometry, st_makeenvelope(xmin, ymin, xmax, ymax))` and `st_disjoint`; the box may come
+    /// first, and may have Sedona's name for it.
     fn spatial_function(&mut self) -> Result<Option<Condition>> {
         let is_called = |by: usize, names: &[&str]| {
             names.iter().any(|name| self.is_word(by, name)) && matches!(self.ahead(by + 1), TokenKind::Symbol("("))
@@ -294,7 +295,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// What follows a term except for comparisons: `IS`, `IN`, `BETWEEN`, `LIKE` and their negations.
+    /// Parses what follows a term, except comparisons: `IS`, `IN`, `BETWEEN`, `LIKE` and their negations.
     fn test(&mut self, term: Term) -> Result<Condition> {
         let predicate = |test| Ok(tested(term.clone(), test));
         if self.eat_word("is") {
@@ -349,7 +350,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A pattern that is a prefix: text, then `%`. Without any wildcard it is the whole value.
+    /// Parses a pattern that is a prefix: text, then `%`. Without a wildcard it is the whole value.
     fn pattern(&mut self) -> Result<Test<Literal, Vec<Literal>>> {
         let start = self.next;
         let TokenKind::Text(pattern) = self.advance() else {
@@ -383,7 +384,7 @@ impl<'a> Parser<'a> {
     fn is_literal(&self) -> bool {
         match self.peek() {
             TokenKind::Text(_) | TokenKind::Number(_) | TokenKind::Symbol("-" | "+") => true,
-            // `DATE '…'` is a literal, `date = …` a column of that name
+            // `DATE '…'` is a literal, but `date = …` is a column with that name.
             TokenKind::Word(word) => match self.ahead(1) {
                 TokenKind::Text(_) => true,
                 TokenKind::Symbol("(") => word.eq_ignore_ascii_case("cast"),
@@ -393,7 +394,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A column, or `bucket(16, column)`.
+    /// Parses a column, or a transform such as `bucket(16, column)`.
     fn term(&mut self) -> Result<Term> {
         match (self.peek(), self.ahead(1)) {
             (TokenKind::Word(function), TokenKind::Symbol("(")) => {
@@ -421,7 +422,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A type as Iceberg names it: `long`, `decimal(9, 2)`, `fixed[16]`.
+    /// Parses an Iceberg type name: `long`, `decimal(9, 2)`, `fixed[16]`.
     fn type_name(&mut self) -> Result<String> {
         let TokenKind::Word(word) = self.peek() else { return Err(self.error("a type is expected here")) };
         let mut name = (*word).to_ascii_lowercase();
@@ -440,7 +441,7 @@ impl<'a> Parser<'a> {
         Ok(name)
     }
 
-    /// `16,`
+    /// Parses a parameter with its comma: `16,`.
     fn parameter(&mut self) -> Result<Option<u32>> {
         let number = self.parameter_value()?;
         if number.is_some() {
@@ -456,7 +457,7 @@ impl<'a> Parser<'a> {
         Ok(Some(number))
     }
 
-    /// A name with its dots.
+    /// Parses a name with dots.
     fn name(&mut self) -> Result<String> {
         let mut name = String::new();
         loop {
@@ -476,7 +477,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A literal that a term is compared with.
+    /// Parses a literal that a term is compared with.
     fn literal_beside(&mut self, term: &Term) -> Result<Literal> {
         let start = self.next;
         let literal = self.literal()?;
@@ -510,7 +511,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A hint for a name in double quotes that was probably meant to be text.
+    /// Returns a hint if a name in double quotes was probably meant to be text.
     fn double_quoted(&self, place: usize) -> Option<String> {
         match self.tokens.get(place).map(|token| &token.kind) {
             Some(TokenKind::Name(name)) => {
@@ -520,7 +521,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A hint for a word that was probably meant to be text.
+    /// Returns a hint if a word was probably meant to be text.
     fn unquoted(&self, place: usize) -> Option<String> {
         match self.tokens.get(place).map(|token| &token.kind) {
             Some(TokenKind::Word(word)) => Some(format!("; if {word} is a text, write it in single quotes: '{word}'")),
@@ -528,7 +529,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A hint for a date or time that was read as a number.
+    /// Returns a hint if a date or time was read as a number.
     fn unquoted_time(&self, place: usize) -> Option<String> {
         let before = self.tokens.get(place.checked_sub(1)?)?;
         let TokenKind::Number(digits) = before.kind else { return None };
@@ -539,7 +540,7 @@ impl<'a> Parser<'a> {
         after.starts_with(['-', ':']).then(|| format!("; dates and times stand in single quotes: '{time}'"))
     }
 
-    /// A long; a double; or, where a double would lose digits, a decimal.
+    /// Parses a number: a long, a double, or a decimal if a double would lose digits.
     fn number(&self, start: usize, sign: &str, digits: &str) -> Result<Literal> {
         let sign = if sign == "-" { "-" } else { "" };
         let text = format!("{sign}{digits}");
@@ -558,7 +559,7 @@ impl<'a> Parser<'a> {
         decimal.ok_or_else(|| self.error_at(start, "a number of more than 38 digits"))
     }
 
-    /// `CAST(literal AS type)`
+    /// Parses `CAST(literal AS type)`.
     fn cast(&mut self, start: usize) -> Result<Literal> {
         self.expect_symbol("(")?;
         let literal = self.literal()?;
@@ -593,7 +594,7 @@ fn transform_named(function: &str, parameter: Option<u32>) -> Option<Transform> 
     })
 }
 
-/// A typed literal such as `DATE '2020-01-01'`.
+/// Converts a typed literal such as `DATE '2020-01-01'`.
 fn typed(kind: &str, text: &str) -> Option<Literal> {
     use PrimitiveType as P;
     let convert = |ty: PrimitiveType| match Literal::string(text).convert(&Type::Primitive(ty.clone())) {
@@ -621,7 +622,8 @@ fn typed(kind: &str, text: &str) -> Option<Literal> {
     }
 }
 
-/// A timestamp as SQL writes it: a space instead of the `T`, ` UTC` as the offset, or the date alone. Without a zone it is UTC.
+/// Parses a timestamp in SQL form: a space instead of the `T`, ` UTC` as the offset, or the date alone. Without a zone
+/// it is UTC.
 fn timestamp(text: &str, kind: &str) -> Option<Literal> {
     let (text, utc) = match text.strip_suffix(" UTC") {
         Some(text) => (text, true),
@@ -636,7 +638,7 @@ fn timestamp(text: &str, kind: &str) -> Option<Literal> {
         None => (parse_zoned(&iso)?, true),
     };
     let zoned = zoned || matches!(kind, "timestamptz" | "timestamptz_ns" | "timestamp_ltz");
-    // Text with more than six fractional digits is in nanoseconds, whatever the type's name.
+    // More than six fractional digits mean nanoseconds, whatever the type's name.
     let nanos = kind.ends_with("_ns") || moment.1 % 1000 != 0;
     let (ty, value) = match (nanos, zoned) {
         (false, false) => (PrimitiveType::Timestamp, calendar::to_micros(moment)?),
@@ -647,7 +649,7 @@ fn timestamp(text: &str, kind: &str) -> Option<Literal> {
     Literal::new(ty, Value::Long(value)).ok()
 }
 
-/// A literal as another type of SQL.
+/// Casts a literal to an SQL type.
 fn cast(literal: &Literal, name: &str, parameters: &[u32]) -> Option<Literal> {
     use PrimitiveType as P;
     if let Value::String(text) = literal.value() {

@@ -1,4 +1,4 @@
-//! Expressions as SQL text: how they are shown, and read back by the parser of [`super::sql`].
+//! Writes expressions as SQL text that the parser in [`super::sql`] reads back.
 
 use std::fmt;
 
@@ -66,7 +66,7 @@ impl fmt::Display for ColumnComparison {
 
 impl fmt::Display for BoundPredicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Primitive, or binding would have failed.
+        // Always primitive, or binding would have failed.
         let ty = self.term.ty.as_primitive().unwrap_or(&PrimitiveType::Unknown);
         let write = |f: &mut fmt::Formatter<'_>, value: &Value| match value {
             Value::Int(number) if *ty == PrimitiveType::Int => {
@@ -86,7 +86,7 @@ impl<P: fmt::Display> fmt::Display for Expression<P> {
             Self::True => f.write_str("TRUE"),
             Self::False => f.write_str("FALSE"),
             Self::Not(child) => write!(f, "NOT ({child})"),
-            // `AND` and `OR` group to the left, so only a right operand of the same kind needs its parentheses.
+            // `AND` and `OR` group to the left, so only a right operand of the same kind needs parentheses.
             Self::And(left, right) => {
                 write_operand(f, left, matches!(**left, Self::Or(..)))?;
                 f.write_str(" AND ")?;
@@ -175,7 +175,7 @@ where
     }
 }
 
-/// The text of a prefix, in either kind of predicate.
+/// The text of a prefix, in bound and unbound predicates.
 trait PrefixText {
     fn prefix(&self) -> &str;
 }
@@ -195,7 +195,7 @@ impl PrefixText for Value {
     }
 }
 
-/// A prefix as a pattern: wildcard characters are escaped with a backslash.
+/// Writes a prefix as a pattern, with wildcard characters escaped by a backslash.
 fn write_prefix(f: &mut fmt::Formatter<'_>, operator: &str, prefix: &str) -> fmt::Result {
     let mut pattern = String::with_capacity(prefix.len() + 1);
     for c in prefix.chars() {

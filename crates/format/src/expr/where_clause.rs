@@ -1,8 +1,8 @@
-//! Filters as SQL reads them.
+//! Gives filters the null semantics of SQL's `WHERE`.
 //!
-//! Null is neither equal to a value nor unlike it: what SQL's `WHERE` keeps has no null beside `!=`, `NOT IN`, `NOT LIKE` or below a
-//! `NOT`. Iceberg's expressions match null there. A filter that is written as text means what SQL means, in reads as in changes;
-//! an expression that a program or a protocol builds means what Iceberg means.
+//! In SQL, null is neither equal nor unequal to a value: `WHERE` keeps no nulls for `!=`, `NOT IN`, `NOT LIKE` or under
+//! `NOT`. Iceberg's expressions match null there. A filter written as text follows SQL, in reads as in changes; an
+//! expression built by a program or a protocol follows Iceberg.
 
 use std::convert::Infallible;
 
@@ -15,8 +15,8 @@ use super::literal::Literal;
 use super::predicate::{Comparison, Expr, Predicate, Test};
 
 impl Expr {
-    /// The expression that matches the rows which SQL's `WHERE` keeps: of those that this one matches, the ones that it does not
-    /// match for a null alone.
+    /// Returns an expression that matches the rows that SQL's `WHERE` keeps: of the rows that this one matches, all
+    /// except those that match only because of a null.
     #[must_use]
     pub fn as_sql(&self) -> Self {
         guarded(self.rewrite_not().try_map(&mut |predicate: &Predicate| {
@@ -26,7 +26,8 @@ impl Expr {
 }
 
 impl Condition {
-    /// The condition that holds for the rows which SQL's `WHERE` keeps, as [`Expr::as_sql`]. Null compares with no column anyway.
+    /// Like [`Expr::as_sql`], for a condition. Comparisons of two columns need no change, since null never matches
+    /// them.
     #[must_use]
     pub fn as_sql(&self) -> Self {
         let literals = |predicate| Expression::Predicate(ConditionPredicate::Literals(predicate));
@@ -59,12 +60,12 @@ fn with<P>(
 }
 
 impl Predicate {
-    /// That the term is not null, where null would match or may match.
+    /// Returns an `IS NOT NULL` test if null matches, or may match, this predicate.
     fn not_null(&self) -> Option<Self> {
         let matches_null = match &self.test {
             Test::Compare(Comparison::NotEq, _) | Test::NotIn(_) | Test::NotStartsWith(_) => true,
             Test::Compare(Comparison::Eq, _) => false,
-            // A comparison with a literal beyond the column's type holds for every row.
+            // A comparison with a literal outside the column's type is true for every row, including null.
             Test::Compare(_, literal) => may_lie_beyond(literal),
             _ => false,
         };
@@ -72,13 +73,13 @@ impl Predicate {
     }
 }
 
-/// Whether a literal may lie beyond the values of the type of its column.
+/// Whether a literal may be outside the range of its column's type.
 fn may_lie_beyond(literal: &Literal) -> bool {
     match (literal.ty(), literal.value()) {
         (PrimitiveType::Long, Value::Long(number)) => i32::try_from(*number).is_err(),
         (_, Value::Double(number)) => number.abs() > 1e9,
         (_, Value::Decimal(_)) => true,
-        // Years of more than four digits.
+        // Years of more than four digits have a sign.
         (_, Value::String(text)) => text.starts_with(['+', '-']),
         _ => false,
     }
@@ -113,7 +114,7 @@ mod tests {
         check("NOT a IS NULL", "a IS NOT NULL");
         check("a < b AND c != 1", "a < b AND (c IS NOT NULL AND c != 1)");
         check("NOT (a < b)", "a >= b");
-        // It holds for every value of an int.
+        // This is true for every value of an `int`.
         check("a < 1099511627776", "a IS NOT NULL AND a < 1099511627776");
         check("a <= 5", "a <= 5");
     }

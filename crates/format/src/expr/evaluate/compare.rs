@@ -1,6 +1,6 @@
-//! Comparison of Arrow columns with literals, in every layout that a type may come in.
+//! Compares Arrow columns with literals, in every Arrow layout of a type.
 //!
-//! Nulls are ignored: the mask's value at a null is meaningless.
+//! Nulls are ignored: the mask is meaningless where the value is null.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::expr::predicate::{Comparison, Test};
 
 type BoundTest = Test<Value, Arc<ValueSet>>;
 
-/// The mask of a test that looks at values, over a column of type `ty`.
+/// Evaluates a test of values on a column of type `ty`.
 pub(super) fn evaluate(test: &BoundTest, ty: &Type, array: &dyn Array) -> Result<BooleanBuffer> {
     let len = array.len();
     match array.data_type() {
@@ -94,7 +94,7 @@ fn at<T: Copy>(values: &[T], row: usize) -> T {
     values[row]
 }
 
-/// Compares what `key` returns for each row: a branch-free loop for each comparison.
+/// Compares the `key` of each row with a literal, in a branch-free loop for each comparison.
 fn compare<K: PartialOrd + Copy>(
     len: usize,
     key: impl Fn(usize) -> K,
@@ -111,7 +111,7 @@ fn compare<K: PartialOrd + Copy>(
     }
 }
 
-/// A set with lookups as fast as a comparison: hashed, whatever its size.
+/// Tests each row for membership in a set of any size by hashing.
 fn is_in<K: Hash + Eq>(
     len: usize,
     key: impl Fn(usize) -> K,
@@ -122,7 +122,7 @@ fn is_in<K: Hash + Eq>(
     BooleanBuffer::collect_bool(len, |row| set.contains(&key(row)) != negated)
 }
 
-/// A double as a number that compares as doubles do: -0.0 below 0.0, and NaN at either end.
+/// Maps a double to an integer of the same order: -0.0 below 0.0, and NaN at either end.
 fn float_key(value: f64) -> i64 {
     let bits = value.to_bits() as i64;
     bits ^ ((bits >> 63) as u64 >> 1) as i64
@@ -145,7 +145,7 @@ fn evaluate_floats(test: &BoundTest, len: usize, value: impl Fn(usize) -> f64) -
             let Some(Datum::Float(literal)) = Datum::of(literal) else { return BooleanBuffer::new_unset(len) };
             let mask = compare(len, key, *comparison, float_key(literal));
             match comparison {
-                // no literal is NaN, so that these are right for it
+                // Literals are never NaN, so NaN is already right here.
                 Comparison::Eq | Comparison::NotEq => mask,
                 _ => &mask & &!&nan(),
             }
@@ -156,7 +156,7 @@ fn evaluate_floats(test: &BoundTest, len: usize, value: impl Fn(usize) -> f64) -
     }
 }
 
-/// The bytes of a value that compares by them.
+/// The bytes of a value that is compared by bytes.
 fn bytes(value: &Value) -> Option<&[u8]> {
     match value {
         Value::String(text) => Some(text.as_bytes()),
@@ -200,7 +200,7 @@ where
     }
 }
 
-/// Text and binary as their bytes, in all layouts.
+/// Text and binary values as bytes, in all layouts.
 trait AsBytes<'a> {
     fn bytes(self) -> &'a [u8];
 }
@@ -238,14 +238,14 @@ fn evaluate_integers(test: &BoundTest, ty: &Type, array: &dyn Array) -> Result<B
     }
 }
 
-/// Times and timestamps in the unit of the table's type, whatever the unit of the array.
+/// Evaluates times and timestamps in the unit of the table's type, whatever the unit of the array.
 fn evaluate_moments(test: &BoundTest, ty: &Type, array: &dyn Array, layout: &DataType) -> Result<BooleanBuffer> {
     use TimeUnit as U;
     let nanos = matches!(ty, Type::Primitive(PrimitiveType::TimestampNs | PrimitiveType::TimestamptzNs));
     let per_second: i64 = if nanos { 1_000_000_000 } else { 1_000_000 };
     let larger = |units_per_second: i64| move |value: i64| value.saturating_mul(per_second / units_per_second);
     match layout {
-        // no `long` is above i64::MAX, so that what is meets no literal from below
+        // Clamp larger values: literals are `long`, and such a value is above all but i64::MAX.
         DataType::UInt64 => {
             let widen = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
             evaluate_primitives(test, array.as_primitive::<UInt64Type>(), widen)
@@ -282,7 +282,7 @@ fn evaluate_moments(test: &BoundTest, ty: &Type, array: &dyn Array, layout: &Dat
     }
 }
 
-/// The largest span of a set of integers that is kept as a bitmap.
+/// Maximum range of a set of integers for which a bitmap is used.
 const BITMAP_SPAN: u64 = 1 << 16;
 
 fn evaluate_primitives<T>(
@@ -311,7 +311,8 @@ where
     }
 }
 
-/// Buckets, days and such are close together: a bitmap beats hashing. `set` is ascending.
+/// Tests integers for membership in a set, ascending in `set`. Buckets, days and similar values are close together, so
+/// a bitmap beats hashing.
 fn integers_in(len: usize, key: impl Fn(usize) -> i64, set: &[i64], negated: bool) -> BooleanBuffer {
     let (Some(first), Some(last)) = (set.first().copied(), set.last().copied()) else {
         return if negated { BooleanBuffer::new_set(len) } else { BooleanBuffer::new_unset(len) };
@@ -376,7 +377,7 @@ fn evaluate_scaled(
     }
 }
 
-/// Decimals of another scale than the table's, or wider: both sides at the larger scale.
+/// Compares decimals of a scale other than the table's, or wider ones, at the larger of the two scales.
 fn evaluate_wide(
     test: &BoundTest,
     array: &dyn Array,
@@ -399,8 +400,8 @@ fn evaluate_wide(
     }
 }
 
-/// A column in the layout that transforms are defined on: a value a row, days for dates, and decimals at the table's scale, where what has more
-/// digits is rounded down.
+/// Converts a column to the layout that transforms expect: one value per row, days for dates, and decimals at the
+/// table's scale, rounded down.
 pub(super) fn canonical(array: &ArrayRef, ty: &PrimitiveType) -> Result<ArrayRef> {
     if let Some(dictionary) = array.as_any_dictionary_opt() {
         return Ok(dictionary.with_values(canonical(dictionary.values(), ty)?));
@@ -434,14 +435,14 @@ pub(super) fn canonical(array: &ArrayRef, ty: &PrimitiveType) -> Result<ArrayRef
     }
 }
 
-/// A value a row for runs of them.
+/// Expands a run-end encoded column to one value per row.
 fn expanded<R: RunEndIndexType>(array: &ArrayRef) -> Result<ArrayRef> {
     let runs = array.as_run::<R>();
     let rows = (0..runs.len()).map(|row| u64::try_from(runs.get_physical_index(row)).ok());
     take(runs.values(), &rows.collect::<UInt64Array>(), None).map_err(|error| Error::invalid(error.to_string()))
 }
 
-/// Decimals with `by` more digits after the point, or fewer.
+/// Changes the scale of decimals by `by` digits.
 fn rescaled(array: &ArrayRef, by: i8, ty: &PrimitiveType) -> Result<Decimal128Array> {
     let power = |by: i8| i256::from_i128(10).checked_pow(u32::try_from(by).unwrap_or(0)).unwrap_or(i256::ONE);
     let (up, down) = (power(by), power(by.saturating_neg()));
@@ -457,7 +458,7 @@ fn rescaled(array: &ArrayRef, by: i8, ty: &PrimitiveType) -> Result<Decimal128Ar
     (0..array.len()).map(value).collect()
 }
 
-/// The unscaled value of a decimal of any width; 0 for another layout.
+/// The unscaled value of a decimal of any width; 0 for other types.
 fn wide_value(array: &ArrayRef, row: usize) -> i256 {
     match array.data_type() {
         DataType::Decimal32(..) => i256::from_i128(array.as_primitive::<Decimal32Type>().value(row).into()),

@@ -1,4 +1,4 @@
-//! Evaluation of an expression on the metrics of one file, or of many at once.
+//! Evaluates an expression on the metrics of one or many files.
 
 use arrow_buffer::BooleanBuffer;
 
@@ -9,16 +9,16 @@ use super::statistics::{FileStatistics, StatisticsColumns, TermStatistics};
 use crate::expr::BoundExpr;
 use crate::expr::bind::BoundPredicate;
 
-/// How files are judged.
+/// The rules of an evaluator for files.
 pub(super) struct Judge {
     /// What the metrics of a predicate's column decide.
     pub(super) of_metrics: fn(&BoundPredicate, &TermStatistics<'_>) -> bool,
-    /// What the row count alone decides, if it does.
+    /// What the row count alone decides, if anything.
     pub(super) of_count: fn(i64) -> Option<bool>,
 }
 
 impl Judge {
-    /// The answer for one file.
+    /// Evaluates the expression for one file.
     pub(super) fn file(&self, expr: &BoundExpr, file: &impl FileStatistics) -> bool {
         let record_count = file.record_count();
         (self.of_count)(record_count).unwrap_or_else(|| {
@@ -29,7 +29,7 @@ impl Judge {
         })
     }
 
-    /// The answer for each of many files.
+    /// Evaluates the expression for each of many files.
     pub(super) fn files(&self, expr: &BoundExpr, files: &StatisticsColumns) -> Result<BooleanBuffer> {
         let records = files.record_counts();
         let count = |row: usize| records.get(row).copied().unwrap_or(-1);

@@ -1,4 +1,4 @@
-//! Masks: the values of an expression for many rows at once.
+//! Evaluates an expression for many rows at once, to a mask.
 
 use arrow_buffer::BooleanBuffer;
 
@@ -6,8 +6,7 @@ use crate::error::Result;
 
 use crate::expr::Expression;
 
-/// The mask of an expression from the masks of its predicates. What the first operand already decides for all rows, the second is
-/// not asked.
+/// Combines the masks of the predicates. The second operand is not evaluated if the first one already decides all rows.
 pub(super) fn evaluate<P>(
     expr: &Expression<P>,
     len: usize,
@@ -35,7 +34,7 @@ pub(super) fn evaluate<P>(
     })
 }
 
-/// The answer for one row.
+/// Evaluates an expression for one row.
 pub(super) fn decide<P>(expr: &Expression<P>, leaf: &impl Fn(&P) -> bool) -> bool {
     match expr {
         Expression::True => true,

@@ -1,4 +1,4 @@
-//! Which files may hold matching rows, by their metrics ("Scan Planning": inclusive evaluation).
+//! Decides by metrics which files may contain matching rows ("Scan Planning": inclusive evaluation).
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -15,29 +15,29 @@ use crate::expr::bind::BoundPredicate;
 use crate::expr::datum::Datum;
 use crate::expr::predicate::{Comparison, Test};
 
-/// Decides whether any row of a file may match; if not, none does.
+/// Decides whether any row of a file may match; if not, the file can be skipped.
 #[derive(Debug, Clone)]
 pub struct InclusiveMetrics(BoundExpr);
 
 impl InclusiveMetrics {
-    /// The evaluator of an expression.
+    /// Creates an evaluator for an expression.
     #[must_use]
     pub fn new(expr: &BoundExpr) -> Self {
         Self(expr.rewrite_not())
     }
 
-    /// Ids of the fields whose metrics are used.
+    /// Ids of the fields whose metrics the evaluator uses.
     #[must_use]
     pub fn field_ids(&self) -> BTreeSet<i32> {
         self.0.predicates().map(|predicate| predicate.term.reference.id).collect()
     }
 
-    /// Whether a row of the file may match.
+    /// Whether any row of the file may match.
     pub fn might_match(&self, file: &impl FileStatistics) -> bool {
         JUDGE.file(&self.0, file)
     }
 
-    /// For each of many files, whether a row of it may match.
+    /// For each of many files, whether any of its rows may match.
     pub fn evaluate(&self, files: &StatisticsColumns) -> Result<BooleanBuffer> {
         JUDGE.files(&self.0, files)
     }
@@ -47,7 +47,7 @@ const JUDGE: Judge = Judge {
     of_metrics: might_match,
     of_count: |rows| match rows {
         0 => Some(false),
-        // The row count of an old imported file may be unknown.
+        // Old imported files may have an unknown row count.
         ..0 => Some(true),
         _ => None,
     },
@@ -59,7 +59,7 @@ fn might_match(predicate: &BoundPredicate, statistics: &TermStatistics<'_>) -> b
         Test::IsNull => !predicate.term.keeps_values() || statistics.may_contain_null(),
         Test::NotNull => !statistics.contains_nulls_only(),
         Test::IsNan => !statistics.contains_nulls_only() && (!plain || statistics.may_contain_nan()),
-        // Where rows of null parents are not counted, they match.
+        // If the counts leave out rows with null parents, such rows still match.
         Test::NotNan => !(plain && statistics.contains_nans_only() && statistics.counts_all_rows()),
         Test::Compare(Comparison::NotEq, literal) => {
             Datum::of(literal).is_none_or(|literal| !is_unique(statistics, |v| v.order(literal).is_eq()))
@@ -88,12 +88,12 @@ fn might_match(predicate: &BoundPredicate, statistics: &TermStatistics<'_>) -> b
             let field = &statistics.field;
             !statistics.contains_nulls_only() && envelope.may_meet(field.lower, field.upper)
         }
-        // A shape without points is in no box.
+        // A shape without points is disjoint from every box.
         Test::Disjoint(_) => !statistics.contains_nulls_only(),
     }
 }
 
-/// Whether there may be a value to compare: not only nulls, not only NaN.
+/// Whether there may be a value to compare, that is, neither only nulls nor only NaN.
 fn has_values(statistics: &TermStatistics<'_>) -> bool {
     !statistics.contains_nulls_only() && !statistics.contains_nans_only()
 }
@@ -109,7 +109,7 @@ fn might_compare(statistics: &TermStatistics<'_>, comparison: Comparison, litera
     })
 }
 
-/// Whether all rows hold one value, for which this is true.
+/// Whether all rows have the same value, and it satisfies `such`.
 fn is_unique(statistics: &TermStatistics<'_>, such: impl FnOnce(Datum<'_>) -> bool) -> bool {
     if statistics.may_contain_null() {
         return false;
@@ -121,7 +121,8 @@ fn is_unique(statistics: &TermStatistics<'_>, such: impl FnOnce(Datum<'_>) -> bo
     })
 }
 
-/// Bounds may be truncated; a value between them begins with the prefix only if the prefix, truncated likewise, lies between them.
+/// Whether a value may start with the prefix. A lower bound above the prefix excludes it, unless the bound starts with
+/// it.
 fn might_start_with(statistics: &TermStatistics<'_>, prefix: &[u8]) -> bool {
     statistics.with_bounds(|lower, upper| match (lower, upper) {
         (Some(Datum::Bytes(lower)), upper) => {
@@ -132,7 +133,7 @@ fn might_start_with(statistics: &TermStatistics<'_>, prefix: &[u8]) -> bool {
     })
 }
 
-/// Whether both bounds, and so all values, begin with the prefix.
+/// Whether both bounds, and therefore all values, start with the prefix.
 pub(super) fn all_start_with(statistics: &TermStatistics<'_>, prefix: &[u8]) -> bool {
     statistics.with_bounds(|lower, upper| match (lower, upper) {
         (Some(Datum::Bytes(lower)), Some(Datum::Bytes(upper))) => {

@@ -1,4 +1,4 @@
-//! Evaluates expressions: on rows, on the metrics of files, and on the partition summaries of manifests ("Scan Planning").
+//! Evaluates expressions on rows, on metrics of files, and on partition summaries of manifests ("Scan Planning").
 
 mod compare;
 mod files;

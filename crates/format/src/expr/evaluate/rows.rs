@@ -1,7 +1,7 @@
-//! Rows that an expression matches, in Arrow batches and one by one.
+//! Evaluates expressions on rows, in Arrow batches or one by one.
 //!
-//! Null matches `IS NULL`, `!=`, `NOT IN`, `NOT LIKE` and `IS NOT NAN`; NaN matches `IS NAN`, `!=` and `NOT IN`. `NOT` turns predicates
-//! round before they meet a row: neither `x < 5` nor `NOT x < 5` matches null.
+//! Null matches `IS NULL`, `!=`, `NOT IN`, `NOT LIKE` and `IS NOT NAN`; NaN matches `IS NAN`, `!=` and `NOT IN`. `NOT`
+//! is pushed down to the predicates first, so neither `x < 5` nor `NOT x < 5` matches null.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use crate::expr::datum::Datum;
 use crate::expr::predicate::{Comparison, Test};
 use crate::expr::{BoundExpr, Expression};
 
-/// Where the columns of an expression come from.
+/// Provides the columns of an expression.
 pub trait ColumnSource {
-    /// Rows.
+    /// Number of rows.
     fn len(&self) -> usize;
 
     /// Whether there are no rows.
@@ -31,11 +31,11 @@ pub trait ColumnSource {
         self.len() == 0
     }
 
-    /// The column that a predicate refers to.
+    /// Returns the column of a reference.
     fn column(&self, reference: &BoundReference) -> Result<TermColumn>;
 }
 
-/// The values of a column, and where it is null.
+/// The values of a column, and its nulls.
 #[derive(Debug, Clone)]
 pub struct TermColumn {
     values: ArrayRef,
@@ -43,21 +43,21 @@ pub struct TermColumn {
 }
 
 impl TermColumn {
-    /// A column that is null where its values are.
+    /// A column whose nulls are those of its values.
     #[must_use]
     pub fn new(values: ArrayRef) -> Self {
         let nulls = values.logical_nulls();
         Self { values, nulls }
     }
 
-    /// A column inside structs, which is also null where they are.
+    /// A column inside structs, which is also null where a struct is null.
     fn within(values: ArrayRef, parent: Option<&NullBuffer>) -> Self {
         let nulls = NullBuffer::union(values.logical_nulls().as_ref(), parent);
         Self { values, nulls }
     }
 }
 
-/// Columns are found by the field ids in the batch's schema; fields without an id, by their names.
+/// Finds columns by the field ids in the batch's schema, and fields without an id by name.
 impl ColumnSource for RecordBatch {
     fn len(&self) -> usize {
         self.num_rows()
@@ -108,12 +108,12 @@ fn step<'a>(fields: &[FieldRef], columns: &'a [ArrayRef], step: &PathStep) -> Op
 }
 
 impl BoundExpr {
-    /// The rows of a batch that match; there are no nulls in the answer.
+    /// Evaluates the expression on a batch; the result has no nulls.
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         Ok(BooleanArray::new(self.evaluate_columns(batch)?, None))
     }
 
-    /// The rows that match.
+    /// Evaluates the expression on the rows of a source.
     pub fn evaluate_columns(&self, rows: &impl ColumnSource) -> Result<BooleanBuffer> {
         mask::evaluate(&self.rewrite_not(), rows.len(), &mut |predicate| {
             let column = rows.column(&predicate.term.reference)?;
@@ -125,8 +125,8 @@ impl BoundExpr {
         })
     }
 
-    /// Whether one row matches: a value a field, in the order of the schema or of the partition tuple. What is inside lists and
-    /// maps is taken for null.
+    /// Whether a row matches, given one value for each field of the schema or of the partition tuple. Values inside
+    /// lists and maps count as null.
     #[must_use]
     pub fn matches(&self, row: &[Option<Value>]) -> bool {
         matches(self, row, false)
@@ -142,7 +142,7 @@ impl BoundPredicate {
 }
 
 impl BoundTerm {
-    /// The value of the term where the column has this one; null if the transform has no result.
+    /// Computes the term from a value of the column; null if the transform has no result.
     fn of_value<'a>(&self, value: Option<&'a Value>) -> Option<Cow<'a, Value>> {
         if let Some(extract) = &self.extract {
             let Value::Variant { metadata, value } = value? else { return None };
@@ -221,7 +221,7 @@ fn matches(expr: &BoundExpr, row: &[Option<Value>], negated: bool) -> bool {
     }
 }
 
-/// The value of a term in a row; null if the transform has no result.
+/// Computes the term from a row; null if the transform has no result.
 fn term_value<'a>(term: &BoundTerm, row: &'a [Option<Value>]) -> Option<Cow<'a, Value>> {
     let mut fields = row;
     let mut value = None;
@@ -247,7 +247,7 @@ fn test_value(test: &Test<Value, Arc<crate::expr::ValueSet>>, value: Option<&Val
             match (comparison, order) {
                 (Comparison::Eq, order) => order.is_some_and(std::cmp::Ordering::is_eq),
                 (Comparison::NotEq, order) => !order.is_some_and(std::cmp::Ordering::is_eq),
-                // what has no order matches neither a comparison nor its opposite
+                // A value without an order matches neither a comparison nor its opposite.
                 (_, None) => return false,
                 (Comparison::Lt, Some(order)) => order.is_lt(),
                 (Comparison::LtEq, Some(order)) => order.is_le(),
@@ -264,7 +264,7 @@ fn test_value(test: &Test<Value, Arc<crate::expr::ValueSet>>, value: Option<&Val
                 Some(Value::Binary(shape)) => envelope.meets(shape),
                 _ => None,
             };
-            // Null, as what is no shape, is in no relation to a box.
+            // Null and invalid shapes match neither `Intersects` nor `Disjoint`.
             return met.is_some_and(|met| (met == matches!(test, Test::Intersects(_))) != negated);
         }
     };

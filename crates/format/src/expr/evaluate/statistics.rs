@@ -1,4 +1,4 @@
-//! Metrics of the columns of a data file ("Data File Fields": counts and bounds by field id).
+//! Metrics of data files for the evaluators ("Data File Fields": counts and bounds by field id).
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -16,36 +16,36 @@ use crate::expr::datum::Datum;
 
 /// The metrics of one file.
 pub trait FileStatistics {
-    /// Rows of the file; negative if unknown, as in old imports.
+    /// Number of rows; negative if unknown, as in old imports.
     fn record_count(&self) -> i64;
 
-    /// The known metrics of the field with this id.
+    /// Known metrics of the field with this id.
     fn field(&self, id: i32) -> FieldStatistics<'_>;
 }
 
-/// The metrics of one field of one file; `None` where unknown.
+/// Metrics of one field in one file; `None` if unknown.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FieldStatistics<'a> {
-    /// Values, nulls and NaN included.
+    /// Number of values, including nulls and NaN.
     pub value_count: Option<i64>,
-    /// Nulls.
+    /// Number of nulls.
     pub null_count: Option<i64>,
-    /// NaN.
+    /// Number of NaN.
     pub nan_count: Option<i64>,
-    /// At most every value, in binary form.
+    /// Lower bound of all values, in binary form.
     pub lower: Option<&'a [u8]>,
-    /// At least every value, in binary form.
+    /// Upper bound of all values, in binary form.
     pub upper: Option<&'a [u8]>,
 }
 
-/// The metrics of many files, a column each.
+/// Metrics of many files, stored as columns.
 #[derive(Debug, Clone, Default)]
 pub struct StatisticsColumns {
     record_counts: Vec<i64>,
     fields: HashMap<i32, FieldColumns>,
 }
 
-/// The metrics of one field in many files.
+/// Metrics of one field in many files.
 #[derive(Debug, Clone, Default)]
 struct FieldColumns {
     value_counts: Option<Int64Array>,
@@ -55,7 +55,7 @@ struct FieldColumns {
     upper: BoundsColumn,
 }
 
-/// A column of bounds in whatever layout it came.
+/// A column of bounds in any of its Arrow layouts.
 #[derive(Debug, Clone, Default)]
 enum BoundsColumn {
     #[default]
@@ -66,13 +66,13 @@ enum BoundsColumn {
 }
 
 impl StatisticsColumns {
-    /// Files with these row counts (`None` if unknown), without metrics of fields yet.
+    /// Starts with these row counts (`None` if unknown) and no metrics of fields.
     #[must_use]
     pub fn new(record_counts: &Int64Array) -> Self {
         Self { record_counts: record_counts.iter().map(|count| count.unwrap_or(-1)).collect(), fields: HashMap::new() }
     }
 
-    /// Adds the counts of a field: of values, of nulls, of NaN.
+    /// Adds the counts of a field: values, nulls and NaN.
     pub fn with_counts(
         mut self,
         id: i32,
@@ -96,19 +96,19 @@ impl StatisticsColumns {
         Ok(self)
     }
 
-    /// Files.
+    /// Number of files.
     #[must_use]
     pub fn len(&self) -> usize {
         self.record_counts.len()
     }
 
-    /// Whether there is no file.
+    /// Whether there are no files.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.record_counts.is_empty()
     }
 
-    /// The metrics of one file.
+    /// Metrics of one file.
     #[must_use]
     pub fn file(&self, row: usize) -> StatisticsOfFile<'_> {
         StatisticsOfFile { columns: self, row }
@@ -118,7 +118,7 @@ impl StatisticsColumns {
         &self.record_counts
     }
 
-    /// The metrics of a field, file by file.
+    /// Returns a function from file to the metrics of a field.
     pub(super) fn of_field<'a>(&'a self, id: i32) -> impl Fn(usize) -> FieldStatistics<'a> + use<'a> {
         let field = self.fields.get(&id);
         move |row| field.map_or_else(FieldStatistics::default, |field| field.get(row))
@@ -167,7 +167,7 @@ impl BoundsColumn {
     }
 }
 
-/// The metrics of one of many files.
+/// Metrics of one of many files.
 #[derive(Debug, Clone, Copy)]
 pub struct StatisticsOfFile<'a> {
     columns: &'a StatisticsColumns,
@@ -184,7 +184,7 @@ impl FileStatistics for StatisticsOfFile<'_> {
     }
 }
 
-/// The metrics of a term's column in a file with this many rows, as the evaluators use them.
+/// Metrics of a term's column in a file with this number of rows.
 pub(super) struct TermStatistics<'a> {
     pub(super) term: &'a BoundTerm,
     pub(super) field: FieldStatistics<'a>,
@@ -192,12 +192,13 @@ pub(super) struct TermStatistics<'a> {
 }
 
 impl TermStatistics<'_> {
-    /// Whether there may be a null; a variant that is not null need not have the value that is asked for.
+    /// Whether the term may be null; a non-null variant need not contain the extracted value.
     pub(super) fn may_contain_null(&self) -> bool {
         self.term.extract.is_some() || self.field.null_count != Some(0) || !self.counts_all_rows()
     }
 
-    /// Whether the counts are of all rows: those of nested columns leave out rows whose parent is null in files of some writers.
+    /// Whether the counts cover all rows. In files of some writers, counts of nested columns leave out rows with a null
+    /// parent.
     pub(super) fn counts_all_rows(&self) -> bool {
         let covers = |values| self.record_count >= 0 && values >= self.record_count;
         !self.term.reference.is_nested() || self.field.value_count.is_some_and(covers)
@@ -215,8 +216,8 @@ impl TermStatistics<'_> {
         self.field.nan_count.is_some() && self.field.nan_count == self.field.value_count
     }
 
-    /// How the term's bounds compare with a literal. A lower bound that is NaN says nothing: some writers of ORC write it where
-    /// NaN was met first.
+    /// Compares the term's bounds with a literal. A NaN lower bound is ignored: some ORC writers write it if the first
+    /// value was NaN.
     pub(super) fn with_order(
         &self,
         literal: Datum<'_>,
@@ -228,7 +229,7 @@ impl TermStatistics<'_> {
         })
     }
 
-    /// The term's bounds; `None` if they are unknown or say nothing.
+    /// Calls `ask` with the term's bounds; `None` if they are unknown or unusable.
     pub(super) fn with_bounds<R>(&self, ask: impl FnOnce(Option<Datum<'_>>, Option<Datum<'_>>) -> R) -> R {
         if let Some(extract) = &self.term.extract {
             let bound = |bytes: Option<&[u8]>| bytes.and_then(|bytes| extract.bound(bytes));
@@ -247,8 +248,8 @@ impl TermStatistics<'_> {
         };
         let value = |bytes: &[u8]| binary::from_bytes(bytes, ty).ok();
         let (low, high) = (lower.and_then(value), upper.and_then(value));
-        // `truncate` wraps around near the smallest number: only a column whose smallest does not wrap has bounds of results, or one
-        // that has a single value.
+        // `truncate` wraps around near the smallest number. So its results have bounds only if the column's lower bound
+        // does not wrap, or if the column has a single value.
         if transform.may_wrap(&self.term.reference.ty) && (lower.is_none() || lower != upper) {
             match &low {
                 Some(low) if !transform.wraps(low) => {}

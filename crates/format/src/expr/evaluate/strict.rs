@@ -1,4 +1,4 @@
-//! Files all of whose rows match, by their metrics ("Scan Planning": strict evaluation).
+//! Decides by metrics whether all rows of a file match ("Scan Planning": strict evaluation).
 
 use std::cmp::Ordering;
 
@@ -18,13 +18,13 @@ use crate::expr::predicate::{Comparison, Test};
 
 /// Decides whether all rows of a file certainly match.
 ///
-/// Whole files are deleted by its decision. So a null or NaN that is not known to be absent is assumed to be present, even where the
-/// Java library takes a count that the writer left out for zero.
+/// Whole files are deleted because of this decision. So nulls and NaN are assumed to be present unless metrics rule
+/// them out, even where the Java library takes a missing count for zero.
 #[derive(Debug, Clone)]
 pub struct StrictMetrics(BoundExpr);
 
 impl StrictMetrics {
-    /// The evaluator of an expression.
+    /// Creates an evaluator for an expression.
     #[must_use]
     pub fn new(expr: &BoundExpr) -> Self {
         Self(expr.rewrite_not())
@@ -35,7 +35,7 @@ impl StrictMetrics {
         JUDGE.file(&self.0, file)
     }
 
-    /// For each of many files, whether every row of it matches.
+    /// For each of many files, whether all of its rows match.
     pub fn evaluate(&self, files: &StatisticsColumns) -> Result<BooleanBuffer> {
         JUDGE.files(&self.0, files)
     }
@@ -45,7 +45,7 @@ const JUDGE: Judge = Judge { of_metrics: must_match, of_count: |rows| (rows == 0
 
 fn must_match(predicate: &BoundPredicate, statistics: &TermStatistics<'_>) -> bool {
     let reference = &predicate.term.reference;
-    // Only top-level columns: for nested ones the metrics do not say how many rows have them.
+    // Only for top-level columns: the metrics of nested ones do not say how many rows they cover.
     if !predicate.term.is_plain() {
         return false;
     }
@@ -92,7 +92,7 @@ fn must_match(predicate: &BoundPredicate, statistics: &TermStatistics<'_>) -> bo
     }
 }
 
-/// Whether there is neither null nor NaN.
+/// Whether the column certainly has neither nulls nor NaN.
 fn only_values(statistics: &TermStatistics<'_>) -> bool {
     let floating = matches!(statistics.term.ty, Type::Primitive(PrimitiveType::Float | PrimitiveType::Double));
     let required = !statistics.term.reference.nullable;
@@ -110,7 +110,7 @@ fn must_compare(statistics: &TermStatistics<'_>, comparison: Comparison, literal
     })
 }
 
-/// For tests that null and NaN pass: whether the other values lie `outside`.
+/// For tests that match null and NaN: whether all other values are `outside`.
 fn all_outside(
     statistics: &TermStatistics<'_>,
     outside: impl FnOnce(Option<Datum<'_>>, Option<Datum<'_>>) -> bool,
@@ -121,7 +121,7 @@ fn all_outside(
     statistics.with_bounds(|lower, upper| !lower.is_some_and(Datum::is_nan) && outside(lower, upper))
 }
 
-/// Whether the prefix lies outside the bounds.
+/// Whether the bounds exclude every value with the prefix.
 fn none_starts_with(statistics: &TermStatistics<'_>, prefix: &[u8]) -> bool {
     statistics.with_bounds(|lower, upper| {
         let below = |bound: &[u8]| bound > prefix && !bound.starts_with(prefix);

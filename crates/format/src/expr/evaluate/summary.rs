@@ -1,4 +1,4 @@
-//! Which manifests may hold matching files, by the summaries of their partition values ("Manifest Lists", `field_summary`).
+//! Decides by partition summaries which manifests may contain matching files ("Manifest Lists", `field_summary`).
 
 use crate::types::PrimitiveType;
 use crate::value::Value;
@@ -9,32 +9,32 @@ use crate::expr::bind::BoundPredicate;
 use crate::expr::datum::Datum;
 use crate::expr::predicate::{Comparison, Test};
 
-/// The summary of one partition field over a manifest.
+/// Summary of one partition field in a manifest.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FieldSummary<'a> {
-    /// Whether a partition value is null.
+    /// Whether any partition value is null.
     pub contains_null: bool,
-    /// Whether a partition value is NaN; `None` if the writer did not record it.
+    /// Whether any partition value is NaN; `None` if the writer did not record it.
     pub contains_nan: Option<bool>,
-    /// Not greater than any value other than null and NaN, in binary form; `None` without such a value.
+    /// Lower bound of the values other than null and NaN, in binary form; `None` if there are only null and NaN.
     pub lower: Option<&'a [u8]>,
-    /// Not less than any value other than null and NaN.
+    /// Upper bound of the values other than null and NaN.
     pub upper: Option<&'a [u8]>,
 }
 
-/// Decides whether any file of a manifest may match; if not, none does.
+/// Decides whether any file of a manifest may match; if not, the manifest can be skipped.
 #[derive(Debug, Clone)]
 pub struct SummaryEvaluator(BoundExpr);
 
 impl SummaryEvaluator {
-    /// The evaluator of an expression on partitions, that is of an inclusive projection.
+    /// Creates an evaluator for an expression on partitions, that is, an inclusive projection.
     #[must_use]
     pub fn new(partition_filter: &BoundExpr) -> Self {
         Self(partition_filter.rewrite_not())
     }
 
-    /// Whether a file of the manifest may match; `summaries` are those of the fields of the spec, none where the manifest list
-    /// has none.
+    /// Whether any file of the manifest may match; `summaries` has one for each field of the spec, or is `None` if the
+    /// manifest list has no summaries.
     #[must_use]
     pub fn might_match(&self, summaries: Option<&[FieldSummary<'_>]>) -> bool {
         let Some(summaries) = summaries else { return true };
@@ -47,7 +47,7 @@ impl SummaryEvaluator {
 }
 
 fn might_match(predicate: &BoundPredicate, summary: &FieldSummary<'_>) -> bool {
-    // A transform of an identity field: the summary is that of the column, and says little of the term.
+    // The term is a transform of an identity field. The summary describes the column, which says little about the term.
     if !predicate.term.is_plain() {
         return !matches!(predicate.test, Test::IsNull) || !predicate.term.keeps_values() || summary.contains_null;
     }
@@ -86,7 +86,7 @@ fn might_match(predicate: &BoundPredicate, summary: &FieldSummary<'_>) -> bool {
     }
 }
 
-/// The partition values of a manifest that are neither null nor NaN.
+/// The partition values of a manifest other than null and NaN.
 struct PartitionValues<'a> {
     ty: &'a PrimitiveType,
     summary: &'a FieldSummary<'a>,
@@ -116,7 +116,7 @@ impl PartitionValues<'_> {
         }
     }
 
-    /// The only value, if there is no other value, null or NaN.
+    /// The only value, if there are no other values, nulls or NaN.
     fn unique(&self) -> Option<Datum<'_>> {
         let floating = matches!(self.ty, PrimitiveType::Float | PrimitiveType::Double);
         if self.summary.contains_null || floating && self.summary.contains_nan != Some(false) {

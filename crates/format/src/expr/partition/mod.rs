@@ -1,4 +1,4 @@
-//! Predicates on rows as predicates on partitions, and what is left of them within a partition ("Scan Planning").
+//! Converts predicates on rows to predicates on partitions, and computes residuals ("Scan Planning").
 
 pub(super) mod project;
 pub(super) mod residual;

@@ -1,7 +1,8 @@
-//! Projection of predicates on rows to predicates on partitions ("Scan Planning").
+//! Projects predicates on rows to predicates on partitions ("Scan Planning").
 //!
-//! An inclusive projection matches every partition that may hold a matching row; a strict one matches only partitions all of
-//! whose rows match. A projection is bound to the partition tuple of its spec: field ids and positions are the partition's.
+//! An inclusive projection matches every partition that may contain a matching row; a strict one matches only
+//! partitions whose rows all match. A projection is bound to the partition tuple of its spec: field ids and positions
+//! are those of the tuple.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,17 +16,17 @@ use crate::expr::bind::{BoundPredicate, BoundReference, BoundTerm, PathStep, bou
 use crate::expr::predicate::{Comparison, Test};
 use crate::expr::{BoundExpr, Expression};
 
-/// A test before its values are made a set.
+/// A test whose values are not yet a set.
 type Projected = Test<Value, Vec<Value>>;
 
-/// Which of the two projections.
+/// Kind of projection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Inclusive,
     Strict,
 }
 
-/// The partitions of a spec that may hold rows which the expression matches.
+/// Returns a predicate for the partitions that may contain matching rows.
 #[must_use]
 pub fn project_inclusive(expr: &BoundExpr, spec: &PartitionSpec) -> BoundExpr {
     project(
@@ -39,7 +40,7 @@ pub fn project_inclusive(expr: &BoundExpr, spec: &PartitionSpec) -> BoundExpr {
     )
 }
 
-/// The partitions of a spec all of whose rows the expression matches.
+/// Returns a predicate for the partitions whose rows all match.
 #[must_use]
 pub fn project_strict(expr: &BoundExpr, spec: &PartitionSpec) -> BoundExpr {
     project(
@@ -53,8 +54,8 @@ pub fn project_strict(expr: &BoundExpr, spec: &PartitionSpec) -> BoundExpr {
     )
 }
 
-/// Several partition fields of one column are several chances: all of the inclusive projections hold for a matching row, and
-/// any of the strict ones suffices.
+/// Projects an expression. If a column has several partition fields, a matching row satisfies all of their inclusive
+/// projections, and any one of their strict projections is sufficient.
 fn project(
     expr: &BoundExpr,
     spec: &PartitionSpec,
@@ -73,7 +74,7 @@ fn project(
     }
 }
 
-/// The projection of one predicate through one partition field of its column, if there is one.
+/// Projects a predicate through one partition field of its column, if possible.
 pub(super) fn project_leaf(
     predicate: &BoundPredicate,
     field: &PartitionField,
@@ -89,7 +90,7 @@ pub(super) fn project_leaf(
         (_, Transform::Void | Transform::Unknown(_)) => return None,
         // The partition value is the column's value, so every test of the column applies to it.
         (transform, Transform::Identity) => (transform.clone().filter(|t| !t.is_identity()), as_is(&predicate.test)),
-        // The predicate tests the very value that the partition holds.
+        // The predicate tests exactly the value that the partition stores.
         (Some(asked), stored) if asked == stored => (None, as_is(&predicate.test)),
         (Some(_), _) => return None,
         (None, transform) => (None, project_test(&predicate.test, transform, source, mode)?),
@@ -109,7 +110,7 @@ pub(super) fn project_leaf(
         (Some(wrapped), Test::Compare(comparison, _)) => of_wrapped(&term, *comparison, wrapped, mode, test),
         _ => bound(term.clone(), test),
     };
-    // The transform's result for the values today is not the partition value of such rows.
+    // Rows from before the promotion may have this partition value instead of the transform's result.
     Some(match (unknown, mode) {
         (None, _) => projected,
         (Some(value), Mode::Inclusive) => BoundExpr::or(projected, bound(term, Test::Compare(Comparison::Eq, value))),
@@ -117,8 +118,8 @@ pub(super) fn project_leaf(
     })
 }
 
-/// A comparison of partition values that knows of the one that small numbers wrap around to: it is the greatest, and its rows are the
-/// least.
+/// Adjusts a comparison of partition values for the value that the smallest numbers wrap around to: it is the largest
+/// partition value, but its rows are the smallest.
 fn of_wrapped(term: &Arc<BoundTerm>, comparison: Comparison, wrapped: Value, mode: Mode, test: Projected) -> BoundExpr {
     let projected = bound(term.clone(), test);
     let is = |comparison| bound(term.clone(), Test::Compare(comparison, wrapped));
@@ -156,7 +157,7 @@ fn as_is<L: Clone>(test: &Test<L, Arc<crate::expr::bind::ValueSet>>) -> Test<L, 
     }
 }
 
-/// The test of the transform's result that a test of the column becomes.
+/// Converts a test of the column to a test of the transform's result.
 fn project_test(
     test: &Test<Value, Arc<crate::expr::bind::ValueSet>>,
     transform: &Transform,
@@ -165,7 +166,7 @@ fn project_test(
 ) -> Option<Projected> {
     let apply = |value: &Value| transform.apply(source, Some(value)).ok().flatten();
     let projected = match (test, mode) {
-        // null and only null becomes null
+        // A transform maps null, and nothing else, to null.
         (Test::IsNull, _) => return Some(Test::IsNull),
         (Test::NotNull, _) => return Some(Test::NotNull),
         (Test::In(set), Mode::Inclusive) => Test::In(set.values().iter().map(apply).collect::<Option<_>>()?),
@@ -188,10 +189,10 @@ fn project_test(
     Some(if may_be_off_by_one { allow_off_by_one(projected, mode) } else { projected })
 }
 
-/// `<`, `<=`, `>` and `>=` through a transform that preserves order.
+/// Projects `<`, `<=`, `>` and `>=` through a transform that preserves order.
 ///
-/// Inclusive: the bound is made closed first, so that `< 10` through `truncate[10]` is `<= 0` and not `<= 10`. Strict: the bound is made
-/// open, since the value that the bound's own partition begins with may lie on either side.
+/// Inclusive: the bound is made closed first, so that `< 10` through `truncate[10]` becomes `<= 0` and not `<= 10`.
+/// Strict: the bound is made open, since the partition that contains the bound may have values on both sides of it.
 fn project_order(
     comparison: Comparison,
     value: &Value,
@@ -213,13 +214,15 @@ fn project_order(
     };
     let (moved, overflowed) = neighbour(value, by);
     let bound = transform.apply(source, Some(&moved)).ok().flatten()?;
-    // Near the smallest number `truncate` wraps around. Then the bound is wrong, unless it only makes the projection weaker.
+    // `truncate` wraps around near the smallest number. The bound is then wrong, which is harmless only if it weakens
+    // the projection.
     let wrapped = !overflowed && matches!(transform, Transform::Truncate(_)) && is_above(&bound, &moved);
     let harmless = matches!(result, C::LtEq | C::Gt);
     (!wrapped || harmless).then_some(Test::Compare(result, bound))
 }
 
-/// The next smaller or larger number, and whether it wrapped around. Text and bytes have no neighbours and stay.
+/// Returns the next smaller or larger number, and whether it overflowed. Text and bytes have no neighbours and are
+/// returned unchanged.
 fn neighbour(value: &Value, by: i8) -> (Value, bool) {
     match value {
         Value::Int(number) => {
@@ -247,7 +250,8 @@ fn is_above(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Prefixes through `truncate`: shorter than the width they stay, of its length they are the whole result.
+/// Projects a prefix through `truncate`: a shorter prefix than the width stays as it is, one of the same length is the
+/// whole result, and a longer one is cut.
 fn project_prefix(prefix: &str, starts: bool, transform: &Transform, mode: Mode) -> Option<Projected> {
     let Transform::Truncate(width) = transform else { return None };
     let width = usize::try_from(*width).ok()?;
@@ -264,8 +268,9 @@ fn project_prefix(prefix: &str, starts: bool, transform: &Transform, mode: Mode)
     }
 }
 
-/// Early writers put moments before 1970 into partitions one too high (`day(1969-12-31T10:00)` was 0). Tables of theirs are still
-/// read, so a projection below zero allows for it: the inclusive one takes the next partition too, the strict one leaves it out.
+/// Early writers stored times before 1970 one partition too high (`day(1969-12-31T10:00)` was 0), and their tables are
+/// still in use. So a projection below zero allows for it: the inclusive one also accepts the next partition, the
+/// strict one excludes it.
 fn allow_off_by_one(projected: Projected, mode: Mode) -> Projected {
     use Comparison as C;
     match (projected, mode) {
@@ -283,7 +288,7 @@ fn allow_off_by_one(projected: Projected, mode: Mode) -> Projected {
     }
 }
 
-/// The values, and beside each negative one the next.
+/// The values, and for each negative one also the next.
 fn with_next(mut values: Vec<Value>) -> Vec<Value> {
     let next = |value: &Value| match value {
         Value::Int(number) if *number < 0 => Some(Value::Int(number + 1)),

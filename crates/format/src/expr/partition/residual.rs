@@ -1,6 +1,7 @@
-//! Residuals: what is left of a filter within a partition ("Scan Planning").
+//! Residuals: the part of a filter that is still to be tested within a partition ("Scan Planning").
 //!
-//! The partition's values decide some predicates for all of its rows; these become constants and the rest is the residual.
+//! The partition's values decide some predicates for all of its rows; these become constants, and the rest is the
+//! residual.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::expr::bind::BoundPredicate;
 use crate::expr::evaluate::rows::ColumnSource;
 use crate::expr::{BoundExpr, Expression, Leaf};
 
-/// The residuals of one expression under one spec.
+/// Computes the residuals of an expression under a spec.
 #[derive(Debug, Clone)]
 pub struct Residuals {
     expr: Expression<Decidable>,
@@ -24,14 +25,14 @@ pub struct Residuals {
 #[derive(Debug, Clone)]
 struct Decidable {
     predicate: Arc<BoundPredicate>,
-    /// Whether it stands under an odd number of negations: the projections are then those of its opposite.
+    /// Whether it is under an odd number of negations: then the projections are those of its negation.
     negated: bool,
-    /// A strict and an inclusive projection for each partition field of the column.
+    /// A strict and an inclusive projection for each partition field of its column.
     projections: Vec<(Option<BoundExpr>, Option<BoundExpr>)>,
     number: usize,
 }
 
-/// What a partition decides about a predicate.
+/// Result of a predicate in a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Outcome {
     Open,
@@ -48,15 +49,15 @@ impl Residuals {
         Self { expr, leaves }
     }
 
-    /// The residual in the partition with these values, one a field of the spec.
+    /// Returns the residual in the partition with these values, one for each field of the spec.
     #[must_use]
     pub fn of_partition(&self, partition: &[Option<Value>]) -> BoundExpr {
         let matches = |projection: &Option<BoundExpr>| projection.as_ref().map(|expr| expr.matches(partition));
         resolve(&self.expr, &|leaf| leaf.outcome(matches))
     }
 
-    /// The residuals of many partitions at once: for each the index of its residual in the list, which has one for each
-    /// outcome of the partition's predicates.
+    /// Returns the residuals of many partitions: for each one an index in the list, which has one residual for each
+    /// combination of outcomes.
     pub fn of_partitions(&self, partitions: &impl ColumnSource) -> Result<(Vec<u32>, Vec<BoundExpr>)> {
         let len = partitions.len();
         let mut outcomes: Vec<Vec<Outcome>> = vec![vec![Outcome::Open; len]; self.leaves];
@@ -87,7 +88,7 @@ impl Residuals {
 }
 
 impl Decidable {
-    /// The first field that decides; `matches` evaluates a projection.
+    /// Returns the outcome from the first field that decides; `matches` evaluates a projection.
     fn outcome(&self, matches: impl Fn(&Option<BoundExpr>) -> Option<bool>) -> Outcome {
         for (strict, inclusive) in &self.projections {
             if matches(strict) == Some(true) {

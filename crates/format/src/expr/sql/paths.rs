@@ -1,4 +1,4 @@
-//! Values inside variants in SQL-like text: `v:a.b[0]::long`.
+//! Parses values inside variants in SQL-like text: `v:a.b[0]::long`.
 
 use crate::error::Result;
 use crate::limits::Limits;
@@ -12,7 +12,7 @@ use super::super::predicate::Term;
 use super::Parser;
 
 impl Term {
-    /// Reads a value inside a variant, `v:a.b[0]::long`. Errors name the character where they occurred.
+    /// Parses a value inside a variant, `v:a.b[0]::long`. Errors state the position as a character number.
     pub fn parse_extract(text: &str) -> Result<Self> {
         let tokens = tokens(text)?;
         let mut parser =
@@ -27,7 +27,7 @@ impl Term {
 }
 
 impl Parser<'_> {
-    /// `:a.b[0]::long`, or `::long` for the variant itself.
+    /// Parses `:a.b[0]::long`, or `::long` for the variant itself.
     pub(super) fn extract(&mut self) -> Result<Option<Extract>> {
         let mut steps = Vec::new();
         if self.eat_symbol(":") {
@@ -56,7 +56,7 @@ impl Parser<'_> {
         extract.map(Some).map_err(|error| self.error_at(start, &error.to_string()))
     }
 
-    /// The name of a field of a variant: any word, or quoted.
+    /// Parses the name of a variant's field: any word, or quoted.
     fn field(&mut self) -> Result<Step> {
         let name = match self.peek() {
             TokenKind::Word(word) => (*word).to_owned(),
@@ -67,7 +67,7 @@ impl Parser<'_> {
         Ok(Step::Field(name))
     }
 
-    /// What stands in brackets: the number of an element, or the name of a field in quotes.
+    /// Parses what is in brackets: the index of an element, or the quoted name of a field.
     fn subscript(&mut self) -> Result<Step> {
         let step = match self.peek() {
             TokenKind::Number(digits) => digits.parse().ok().map(Step::Element),

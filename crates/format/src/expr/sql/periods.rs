@@ -1,7 +1,9 @@
-//! What the years, months, days and hours of a column are compared with in text: `year(d) = '2013'`, `day(ts) = DATE '2020-01-01'`.
+//! Parses the literals that years, months, days and hours are compared with: `year(d) = '2013'`, `day(ts) = DATE
+//! '2020-01-01'`.
 //!
-//! Iceberg counts them from 1970, while who writes SQL thinks of the calendar. So a plain number is refused: it would mean something
-//! else than it says. Texts are those of partitions, `2013`, `2013-02`, `2013-02-05-10`; an ordinal names its type, `INT '43'`.
+//! Iceberg counts these from 1970, but SQL users think in calendar dates. A plain number would not mean what it seems
+//! to say, so it is refused. Texts have the form of partition values, `2013`, `2013-02`, `2013-02-05-10`; an ordinal
+//! must name its type, `INT '43'`.
 
 use std::fmt;
 
@@ -17,13 +19,13 @@ use super::super::literal::{Literal, write_quoted};
 use super::super::predicate::Term;
 use super::Parser;
 
-/// The transforms that count periods.
+/// Returns the transform if it counts years, months, days or hours.
 fn counts_periods(transform: Option<&Transform>) -> Option<&Transform> {
     transform
         .filter(|transform| matches!(transform, Transform::Year | Transform::Month | Transform::Day | Transform::Hour))
 }
 
-/// The ordinal of a year, month or hour that is written as its partition is.
+/// Parses a year, month or hour from the text form of its partition value; returns its ordinal.
 fn ordinal(transform: &Transform, text: &str) -> Option<i64> {
     let civil = |days: i64| {
         let date = CivilDate::from_days(days);
@@ -45,7 +47,7 @@ fn ordinal(transform: &Transform, text: &str) -> Option<i64> {
     }
 }
 
-/// Writes a number beside a transform, so that the parser reads the same number back.
+/// Writes an ordinal so that the parser reads the same number back.
 pub(in super::super) fn write_ordinal(
     f: &mut fmt::Formatter<'_>,
     transform: Option<&Transform>,
@@ -73,10 +75,10 @@ pub(in super::super) fn write_ordinal(
 }
 
 impl Parser<'_> {
-    /// A literal beside a term: the ordinal of a period that is written as text.
+    /// Converts a literal compared with a term: the text of a period becomes its ordinal.
     ///
     /// # Errors
-    /// A plain number, and a text that is no such period, beside years, months, days or hours.
+    /// For years, months, days and hours: a plain number, or a text that is not such a period.
     pub(super) fn beside(&self, term: &Term, literal: Literal, place: usize) -> Result<Literal> {
         let Some(transform) = counts_periods(term.transform.as_ref()) else { return Ok(literal) };
         let is_typed = matches!(self.tokens.get(place).map(|token| &token.kind), Some(TokenKind::Word(_)))
@@ -114,7 +116,7 @@ impl Parser<'_> {
     }
 }
 
-/// What to write instead.
+/// Returns advice about what to write instead.
 fn advice(transform: &Transform, term: &Term, year: Option<i64>) -> String {
     let year = year.unwrap_or(2013);
     let name = Term::column(&term.name);
