@@ -1,12 +1,14 @@
-//! Batches of streams of upserts and deletes by key ("Equality Delete Files"): data files and equality deletes in one snapshot.
+//! Batches of upserts and deletes by key, as from a stream ("Equality Delete Files"): data files and equality deletes
+//! in one snapshot.
 //!
-//! Nothing is read of the table: an equality delete of every key takes the older rows out, wherever they are. Of several
-//! changes of one key in a batch the last one counts, since equality deletes are not about data files of their own snapshot.
-//! Rows are held until the batch is committed; those that do not fit into memory lie on disk, divided by the hash of the key.
+//! The table is not read: an equality delete for every key removes older rows, wherever they are. Of several changes to
+//! a key in a batch only the last one counts, because equality deletes do not apply to data files of their own
+//! snapshot. Rows are held until the batch is committed; those beyond the memory limit are on disk, partitioned by the
+//! hash of the key.
 //!
-//! A row of the table is found by an equality delete only in files of the same partition of the same spec, or in any by
-//! one of an unpartitioned spec. So the deletes are written for every spec that has data files, whose source columns must
-//! all be in the key.
+//! An equality delete applies only to files in the same partition of the same spec, or to all files if its spec is
+//! unpartitioned. Deletes are therefore written for every spec that has data files, and all source columns of these
+//! specs must be in the key.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -35,17 +37,18 @@ use crate::write::deletes::equality::{EqualityDeleteWriter, check_columns};
 use crate::write::intake::Intake;
 use crate::write::{Matching, TableWriter, WriterConfig};
 
-/// Parts of a batch on disk.
+/// Number of hash partitions of a batch on disk.
 const PARTS: usize = 64;
-/// The last column of held rows: whether they are deletes. It is found by its place.
+/// The last column of held rows: whether the row is a delete. It is addressed by position, since the table may have a
+/// column of this name.
 const DELETES: &str = "_delete";
 
-/// Changes of rows by key, until they are committed.
+/// Collects changes of rows by key until they are committed.
 #[derive(Debug)]
 pub struct KeyedBatch {
     metadata: Arc<TableMetadata>,
     key: Key,
-    /// Columns of the table, then whether the row is a delete.
+    /// The columns of the table, followed by [`DELETES`].
     held: SchemaRef,
     rows: Vec<RecordBatch>,
     bytes: usize,
@@ -53,20 +56,20 @@ pub struct KeyedBatch {
     memory: usize,
 }
 
-/// What a batch has written.
+/// Counts of what a batch has written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyedChanges {
-    /// Rows that were written: the last one of each key that was not deleted after it.
+    /// Number of rows written: the last one of each key, unless it was deleted afterwards.
     pub rows_written: i64,
-    /// Keys that equality deletes were written for.
+    /// Number of keys with equality deletes.
     pub keys: i64,
 }
 
 impl KeyedBatch {
-    /// A batch without changes, of rows of the table as the transaction has it; without columns the key is the identifier.
+    /// An empty batch for the table of a transaction. Without `columns`, the key consists of the identifier fields.
     ///
     /// # Errors
-    /// A table of version 1, columns that cannot be a key, and partition specs with other source columns.
+    /// A table of version 1, columns that cannot be a key, or partition specs with source columns outside the key.
     pub fn new(transaction: &mut Transaction, columns: &[String], case_sensitive: bool, memory: usize) -> Result<Self> {
         transaction.check_open()?;
         let metadata = transaction.metadata()?.clone();
@@ -87,7 +90,8 @@ impl KeyedBatch {
             ));
         }
         check_columns(table, &ids)?;
-        // Deletes have values of the key alone; what must not be null is checked where rows are written.
+        // Deletes only have values for the key, so all columns are optional here; required columns are checked when
+        // rows are written.
         let own = Schema::new(0, table.fields().iter().map(relaxed).collect())?.to_arrow(&ToArrow::default())?;
         let mut fields: Vec<FieldRef> = own.fields().to_vec();
         fields.push(Arc::new(ArrowField::new(DELETES, DataType::Boolean, false)));
@@ -105,10 +109,10 @@ impl KeyedBatch {
         self.rows.is_empty() && self.spill.is_none()
     }
 
-    /// Rows that take the place of those with their keys.
+    /// Adds rows that replace those with the same keys.
     ///
     /// # Errors
-    /// Rows that do not fit the table. What was taken before is then of no use: some of these rows may be among it.
+    /// Rows that do not fit the table. The batch must then be discarded: it may have some of these rows.
     pub fn upsert(
         &mut self,
         schema: &ArrowSchema,
@@ -116,16 +120,16 @@ impl KeyedBatch {
         matching: Matching,
     ) -> Result<()> {
         let conform = Conform::new(self.metadata.current_schema(), schema, matching)?;
-        // The key is not left to a default.
+        // A default value must not fill in a missing key column.
         let names = self.key_names();
         self.require_key(schema, &names)?;
         self.take(Intake::new(conform, None, None), None, batches, false)
     }
 
-    /// Keys whose rows are deleted; columns that are not of the key are ignored.
+    /// Deletes the rows with these keys; columns outside the key are ignored.
     ///
     /// # Errors
-    /// Columns of the key that are missing or do not fit; as for [`KeyedBatch::upsert`].
+    /// Key columns that are missing or do not fit; otherwise as for [`KeyedBatch::upsert`].
     pub fn delete(&mut self, schema: &ArrowSchema, batches: impl Iterator<Item = Result<RecordBatch>>) -> Result<()> {
         let names = self.key_names();
         self.require_key(schema, &names)?;
@@ -140,10 +144,10 @@ impl KeyedBatch {
         self.take(Intake::new(conform, None, None), Some(&places), batches, true)
     }
 
-    /// Writes the changes and adds their snapshot to the transaction; without changes there is none.
+    /// Writes the changes and stages their snapshot; without changes, no snapshot is made.
     ///
     /// # Errors
-    /// What is wrong with the rows or the storage. What was written is deleted then.
+    /// An error of the rows or the storage; written files are deleted.
     pub fn commit(mut self, transaction: &mut Transaction, options: SnapshotOptions) -> Result<KeyedChanges> {
         if self.is_empty() {
             return Ok(KeyedChanges::default());
@@ -193,7 +197,7 @@ impl KeyedBatch {
         Key::new(self.metadata.current_schema(), schema, &on, Equality::Exact, true).map(drop)
     }
 
-    /// The column of the table that a column of the key is inside of.
+    /// The top-level column that contains a key column.
     fn top_of<'n>(&self, name: &'n str) -> &'n str {
         let is_column = |name: &str| self.metadata.current_schema().fields().iter().any(|field| field.name == name);
         match is_column(name) {
@@ -206,7 +210,7 @@ impl KeyedBatch {
         }
     }
 
-    /// Refuses a spec by which an equality delete of the key does not find its rows.
+    /// Rejects a spec whose partitions cannot be computed from the key, so that equality deletes would miss rows.
     fn check_spec(&self, spec: &PartitionSpec) -> Result<()> {
         let is_of_key = |id: &i32| self.key.columns.iter().any(|column| column.id == *id);
         let mut fields = spec.fields.iter().filter(|field| !field.transform.is_void());
@@ -222,7 +226,7 @@ impl KeyedBatch {
         }
     }
 
-    /// Takes rows in.
+    /// Adds converted rows to the batch.
     fn take(
         &mut self,
         mut intake: Intake,
@@ -256,7 +260,7 @@ impl KeyedBatch {
         Ok(())
     }
 
-    /// Moves the rows that are held to disk.
+    /// Moves held rows to disk.
     fn spill(&mut self) -> Result<()> {
         let spill = match &mut self.spill {
             Some(spill) => spill,
@@ -329,10 +333,10 @@ impl KeyedBatch {
     }
 }
 
-/// The writers of a batch.
+/// The writers of one batch.
 struct Writers {
     data: TableWriter,
-    /// One for each spec.
+    /// One writer for each spec.
     deletes: Vec<EqualityDeleteWriter>,
 }
 
@@ -357,7 +361,7 @@ impl Writers {
         self.deletes.iter_mut().try_for_each(|writer| writer.write(rows))
     }
 
-    /// The data files and the delete files.
+    /// Closes the writers; returns the data files and the delete files.
     fn finish(self, storage: &Storage) -> Result<(Vec<DataFile>, Vec<DataFile>)> {
         let (mut deletes, mut failed) = (Vec::new(), None);
         for writer in self.deletes {
@@ -392,7 +396,7 @@ impl Writers {
     }
 }
 
-/// A column of which any part may be missing.
+/// The field with all of its parts optional.
 fn relaxed(field: &Field) -> Field {
     let ty = match &field.ty {
         Type::Struct(inner) => Type::Struct(StructType::new(inner.fields.iter().map(relaxed).collect()).into()),

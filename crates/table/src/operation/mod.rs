@@ -1,5 +1,4 @@
-//! What can be done to a table as a whole: each file has the steps of one operation, made of those for planning,
-//! reading, writing and committing.
+//! Operations on a table. Each file has the steps of one operation, built on planning, reading, writing and committing.
 
 pub mod add_files;
 mod condition;

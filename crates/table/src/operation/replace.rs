@@ -1,5 +1,5 @@
-//! Replaced tables: other columns, another partition spec and sort order, more properties, and an empty main branch. What was
-//! in the table stays in its history.
+//! Replaces the definition of a table: new columns, partition spec and sort order, additional properties, and an empty
+//! main branch. Earlier snapshots stay in the history.
 
 use icefield_format::metadata::properties::check_set;
 use icefield_format::metadata::{MetadataUpdate, TableDefinition, TableMetadata};
@@ -7,17 +7,17 @@ use icefield_format::metadata::{MetadataUpdate, TableDefinition, TableMetadata};
 use crate::commit::Change;
 use crate::error::Result;
 
-/// The replacement of a table as it is at the commit, whatever others have committed before.
+/// Replaces the definition of a table, whatever its state at the commit: other commits are no conflict.
 #[derive(Debug)]
 pub struct Replace {
     definition: TableDefinition,
 }
 
 impl Replace {
-    /// A replacement by this definition; columns and partition fields that the table has keep their ids.
+    /// A replacement with this definition; columns and partition fields that the table already has keep their ids.
     ///
     /// # Errors
-    /// A table property that has a value it cannot have.
+    /// A table property with an invalid value.
     pub fn new(definition: TableDefinition) -> Result<Self> {
         check_set(&definition.properties)?;
         Ok(Self { definition })

@@ -1,7 +1,7 @@
-//! Upserts: rows of a source that take the place of rows with the same key, and rows that are new.
+//! Upserts: source rows replace table rows with the same key, or are added as new rows.
 //!
-//! They are merges in which null is a key, a key that the source has twice is an error, and a row is changed only where it
-//! differs.
+//! An upsert is a merge in which null matches null, a key that occurs twice in the source is an error, and a row is
+//! changed only if it differs.
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
@@ -15,29 +15,29 @@ use crate::commit::Transaction;
 use crate::error::{Error, Result};
 use crate::write::Matching;
 
-/// What an upsert does.
+/// Options of an upsert.
 #[derive(Debug, Clone)]
 pub struct UpsertOptions {
-    /// The columns of the key, by name; those of the schema's identifier where there are none.
+    /// Names of the key columns; if empty, the identifier fields of the schema.
     pub join_columns: Vec<String>,
-    /// Whether rows whose key the table has are changed.
+    /// Whether to change rows whose key the table has.
     pub update_matched: bool,
-    /// Whether rows whose key the table lacks are added.
+    /// Whether to add rows whose key the table does not have.
     pub insert_others: bool,
-    /// Whether the case of names matters.
+    /// Whether column names are matched case-sensitively.
     pub case_sensitive: bool,
     /// How the columns of the source may differ from the table's.
     pub matching: Matching,
-    /// Whether columns that the table lacks are first added to it, in the same commit.
+    /// Whether columns that the table lacks are added in the same commit.
     pub evolve: bool,
-    /// Bytes that it may take, about.
+    /// Approximate memory limit in bytes.
     pub memory_limit: usize,
-    /// How it is done.
+    /// Options of the row change.
     pub rows: RowOptions,
 }
 
 impl Default for UpsertOptions {
-    /// Updates and inserts, by the identifier fields.
+    /// Updates and inserts by the identifier fields.
     fn default() -> Self {
         Self {
             join_columns: Vec::new(),
@@ -53,12 +53,12 @@ impl Default for UpsertOptions {
 }
 
 impl Transaction {
-    /// Changes the rows of the table that have the keys of the source, where they differ, and adds the others. Columns that the
-    /// source lacks keep their values in changed rows. Null is a key as any other.
+    /// Updates table rows whose key the source has, if they differ, and adds the other source rows. In updated rows,
+    /// columns that the source lacks keep their values. A null key matches null.
     ///
     /// # Errors
-    /// A key that the source has twice, a table without identifier fields where no columns are named, what is wrong with the rows,
-    /// the table or the storage. What was written is deleted then.
+    /// A key that occurs twice in the source; a table without identifier fields if no columns are named; or an error of
+    /// the rows, the table or the storage. Written files are then deleted.
     pub fn upsert(
         &mut self,
         schema: &ArrowSchema,
@@ -95,7 +95,7 @@ impl Transaction {
     }
 }
 
-/// The names of the key's columns.
+/// The names of the key columns.
 fn key_names(table: &Schema, asked: Vec<String>) -> Result<Vec<String>> {
     let names = match asked.is_empty() {
         false => asked,

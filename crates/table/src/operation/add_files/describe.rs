@@ -1,4 +1,4 @@
-//! One file as a manifest describes it, by its footer.
+//! Describes an existing file as an entry of a manifest, from its footer.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::read::columns::{Constants, Rules};
 use crate::read::file_columns::pairs;
 use crate::storage::Storage;
 
-/// First bytes of the formats.
+/// First bytes of each file format.
 const MAGIC: [(&[u8], FileFormat); 3] =
     [(b"PAR1", FileFormat::Parquet), (b"ORC", FileFormat::Orc), (b"Obj\x01", FileFormat::Avro)];
 
@@ -31,17 +31,17 @@ pub(super) struct Importer<'a> {
     metadata: &'a TableMetadata,
     mapping: &'a NameMapping,
     arrow: SchemaRef,
-    /// The metrics that go into manifests.
+    /// The metrics that are written to manifests.
     modes: Modes,
-    /// All metrics, for what they prove.
+    /// All metrics, as evidence of partition values.
     full: Modes,
     partitioner: Partitioner<'a>,
 }
 
-/// A file that was described.
+/// The description of a file.
 pub(super) struct Described {
     pub(super) file: DataFile,
-    /// Whether its columns are found by name.
+    /// Whether its columns are found by name, because it has no field ids.
     pub(super) is_mapped: bool,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Importer<'a> {
         })
     }
 
-    /// What a manifest says of a file.
+    /// Describes a file as an entry of a manifest.
     pub(super) fn describe(&self, path: &str) -> Result<Described> {
         let schema = self.metadata.current_schema();
         let size = self.storage.size(path)?;
@@ -91,7 +91,7 @@ impl<'a> Importer<'a> {
         check_required(path, schema, &proven)?;
 
         let metrics = file.metrics(&self.modes)?;
-        // As for files that are written here, nothing but the rows of an Avro file is counted.
+        // As for Avro files written by this crate, only the rows are counted, not values per column.
         let counted = format != FileFormat::Avro;
         let file = DataFile {
             file_path: path.to_owned(),
@@ -112,8 +112,8 @@ impl<'a> Importer<'a> {
         Ok(Described { file, is_mapped })
     }
 
-    /// Refuses ids that are not those of the table's columns of these names: such a file was written for another table.
-    /// A name may be one that the column had before.
+    /// Rejects field ids that differ from those of the table's columns of the same name: such a file was written for
+    /// another table. A column may be stored under one of its earlier names.
     fn check_ids(&self, path: &str, fields: &Fields, parent: &str) -> Result<()> {
         let current = self.metadata.current_schema();
         for field in fields {
@@ -140,14 +140,14 @@ impl<'a> Importer<'a> {
     }
 }
 
-/// The format of a file, by its first bytes.
+/// Detects the format of a file by its first bytes.
 pub(crate) fn format_of(storage: &Storage, path: &str, size: u64) -> Result<FileFormat> {
     let head = storage.range(path, 0..4.min(size))?;
     let found = MAGIC.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, format)| *format);
     found.ok_or_else(|| Error::corrupt_file(path, "it is no Parquet, ORC or Avro file"))
 }
 
-/// Refuses nulls in required columns, as far as the footer counts them.
+/// Rejects nulls in required columns, as far as the footer counts them.
 fn check_required(path: &str, schema: &Schema, metrics: &FileMetrics) -> Result<()> {
     fn visit(path: &str, fields: &[Field], metrics: &FileMetrics) -> Result<()> {
         for field in fields.iter().filter(|field| field.required && is_stored(field)) {
@@ -164,7 +164,7 @@ fn check_required(path: &str, schema: &Schema, metrics: &FileMetrics) -> Result<
     visit(path, schema.fields(), metrics)
 }
 
-/// The values that the rows of a file have by their partition.
+/// The values that a partition determines for all rows of its files.
 struct PartitionConstants<'a> {
     partition: &'a PartitionOf,
     schema: &'a Schema,

@@ -1,7 +1,7 @@
-//! Files that others have written, taken into a table as they are (PyIceberg's `add_files`; Java's `SparkTableUtil`).
+//! Adds existing files to a table without rewriting them (PyIceberg's `add_files`; Java's `SparkTableUtil`).
 //!
-//! Nothing is rewritten: a file is described by what its footer says of it. Its columns are found by the ids that it stores,
-//! else by name, and then the table gets a name mapping if it has none. Deleting the table's data deletes these files too.
+//! Each file is described by its footer. Columns are found by the field ids in the file, otherwise by name; in that
+//! case the table gets a name mapping if it has none. Deleting the table's data deletes these files too.
 
 mod describe;
 mod options;
@@ -30,19 +30,19 @@ use describe::Importer;
 pub(crate) use describe::format_of;
 pub use options::AddFilesOptions;
 
-/// Paths that an error names.
+/// Maximum number of paths in an error.
 const NAMED: usize = 5;
 
 impl Transaction {
-    /// Describes files by their footers and adds their append; returns what is added.
+    /// Describes files by their footers and stages an append; returns counts of what is added.
     ///
-    /// Partition values come from the caller, else from the path (`name=value`, with the name of the partition field), else from the
-    /// footer's bounds, else from the rows.
+    /// A partition value comes from the caller, otherwise from the path (`name=value`, with the name of the partition
+    /// field), otherwise from the footer's bounds, otherwise from the rows.
     ///
     /// # Errors
-    /// A file that is named twice or that the table has already, that is in no format of data files, whose columns do not fit
-    /// the table's, whose rows belong to several partitions or to another one than it is said to. The transaction is as it was
-    /// then, and the files stay whatever becomes of it.
+    /// A file that is given twice or that the table already has; an unknown file format; columns that do not fit the
+    /// table's; rows in several partitions, or in another one than given. The transaction is then unchanged, and the
+    /// files are never deleted.
     pub fn add_files(&mut self, paths: &[String], mut options: AddFilesOptions) -> Result<AddedFiles> {
         let before = self.metadata()?.clone();
         let storage = &self.storage().clone();
@@ -86,7 +86,7 @@ impl Transaction {
     }
 }
 
-/// A path as metadata have it: whoever reads them is in another working directory.
+/// Makes a path absolute: readers of the metadata have another working directory.
 fn whole(path: &str) -> Result<String> {
     let place = Location::parse(path)?;
     match place.scheme {
@@ -95,7 +95,7 @@ fn whole(path: &str) -> Result<String> {
     }
 }
 
-/// Refuses paths that are named more than once, and partition values of files that are not added.
+/// Rejects paths that are given more than once, and partition values for files that are not added.
 fn refuse_twice(storage: &Storage, paths: &[String], options: &AddFilesOptions) -> Result<()> {
     let places = Places::of(storage);
     let (mut seen, mut met, mut twice) = (HashSet::new(), HashSet::new(), Vec::new());
@@ -114,7 +114,7 @@ fn refuse_twice(storage: &Storage, paths: &[String], options: &AddFilesOptions) 
     }
 }
 
-/// Refuses files that the branch already has.
+/// Rejects files that the branch already has.
 fn refuse_known(storage: &Storage, metadata: &Arc<TableMetadata>, branch: &str, paths: &[String]) -> Result<()> {
     let head = match metadata.reference(branch) {
         Some(reference) => metadata.snapshot(reference.snapshot_id),
@@ -144,7 +144,7 @@ fn refuse_known(storage: &Storage, metadata: &Arc<TableMetadata>, branch: &str, 
     Err(Error::invalid(format!("files are in the table already: {}", some(&known))))
 }
 
-/// The first of some paths, and how many more there are.
+/// The first of these paths, and the number of others.
 fn some(paths: &[&str]) -> String {
     let (named, others) = paths.split_at(NAMED.min(paths.len()));
     let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };

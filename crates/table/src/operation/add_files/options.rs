@@ -1,4 +1,4 @@
-//! How files are taken into a table: what the caller says of them.
+//! Options for adding existing files.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,18 +6,18 @@ use icefield_format::value::Value;
 
 use crate::commit::SnapshotOptions;
 
-/// How files are taken into a table.
+/// Options for adding existing files.
 #[derive(Debug, Clone, Default)]
 pub struct AddFilesOptions {
-    /// The snapshot: its branch and its summary.
+    /// The branch and the summary entries of the snapshot.
     pub snapshot: SnapshotOptions,
-    /// Whether files that the branch already has are accepted; their rows are then in the table twice.
+    /// Whether files that the branch already has are accepted; their rows are then duplicated.
     pub allow_duplicates: bool,
-    /// Partition values of files, by path and name of the partition field. They go before those in paths.
+    /// Partition values of files, by path and name of the partition field. They take precedence over those in paths.
     pub partitions: HashMap<String, BTreeMap<String, Option<Value>>>,
-    /// Whether partition values that footers do not prove are held against the rows; otherwise values that the caller or the
-    /// path gives are believed.
+    /// Whether to check partition values against the rows where footers do not prove them. Otherwise values from the
+    /// caller or the path are trusted.
     pub read_rows: bool,
-    /// Whether the files are only looked at.
+    /// Whether to check the files without adding them.
     pub dry_run: bool,
 }

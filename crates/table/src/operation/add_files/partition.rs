@@ -1,4 +1,4 @@
-//! The partition that all rows of a file are in: as the caller says, the path, the footer, or the rows.
+//! Determines the partition of all rows in a file: from the caller, the path, the footer, or the rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) struct PartitionOf {
     pub(super) identities: HashMap<i32, Option<Value>>,
 }
 
-/// Finds the partitions of files.
+/// Determines the partitions of files.
 pub(super) struct Partitioner<'a> {
     storage: &'a Storage,
     schema: &'a Arc<Schema>,
@@ -48,12 +48,12 @@ pub(super) struct Partitioner<'a> {
 /// A field of the partition spec with its types.
 struct SpecField<'a> {
     field: &'a PartitionField,
-    /// Id and type of the source column; none of a void field.
+    /// Id and type of the source column; `None` for a void transform.
     source: Option<(i32, PrimitiveType)>,
     result: PrimitiveType,
 }
 
-/// A file whose partition is looked for.
+/// A file whose partition is being determined.
 struct Found<'a> {
     path: &'a str,
     format: FileFormat,
@@ -62,7 +62,7 @@ struct Found<'a> {
     columns: &'a Fields,
 }
 
-/// What is proven of the results of a transform.
+/// What is known about the results of a transform over a file.
 enum Proven {
     One(Option<Value>),
     Several,
@@ -82,7 +82,8 @@ impl<'a> Partitioner<'a> {
         Ok(Self { storage, schema, spec, mapping, fields, options })
     }
 
-    /// The partition of a file; `metrics` are all that its footer tells, `columns` its own with their ids.
+    /// Determines the partition of a file. `metrics` are all metrics of its footer; `columns` are its columns with
+    /// their field ids.
     pub(super) fn of(
         &self,
         path: &str,
@@ -104,7 +105,7 @@ impl<'a> Partitioner<'a> {
         Ok(found)
     }
 
-    /// Refuses values of the caller for fields that the spec lacks.
+    /// Rejects partition values for fields that the spec does not have.
     fn check_given(&self, path: &str) -> Result<()> {
         let given = self.options.partitions.get(path).into_iter().flat_map(|values| values.keys());
         let known = |name: &&String| self.spec.fields.iter().any(|field| field.name == **name);
@@ -147,7 +148,7 @@ impl<'a> Partitioner<'a> {
         }
     }
 
-    /// What the rows say.
+    /// Determines the partition value from the rows.
     fn in_rows(&self, field: &SpecField<'_>, file: &Found<'_>) -> Result<Proven> {
         let Some((source, _)) = &field.source else { return Ok(Proven::Nothing) };
         let projection = Arc::new(self.schema.select_ids(&[*source].into())?);
@@ -215,12 +216,12 @@ impl<'a> SpecField<'a> {
         self.field.transform.to_human_string(value, self.source.as_ref().map_or(&int, |(_, source)| source))
     }
 
-    /// The value of the last folder `name=value` of a path.
+    /// The value from the last folder of a path that is named `name=value`.
     fn in_path(&self, path: &str) -> Result<Option<Option<Value>>> {
         let Some((_, source)) = &self.source else { return Ok(None) };
         let (folders, _) = path.rsplit_once('/').unwrap_or_default();
         let named = folders.split('/').rev().find_map(|folder| {
-            // The name may be escaped as the value is.
+            // The name may be escaped, like the value.
             let (name, value) = split_folder(folder).ok()??;
             (name == self.field.name).then_some(value)
         });
@@ -230,7 +231,8 @@ impl<'a> SpecField<'a> {
             .map_err(|error| Error::invalid(format!("{path}: partition field {}: {error}", self.field.name)))
     }
 
-    /// What the footer proves: bounds whose results are the same, of a column without nulls or with nothing else.
+    /// What the footer proves: one value if both bounds transform to it and there are no nulls, or if all values are
+    /// null.
     fn proven(&self, metrics: &FileMetrics) -> Result<Proven> {
         let Some((id, source)) = &self.source else { return Ok(Proven::Nothing) };
         let (Some(values), Some(nulls)) = (metrics.value_counts.get(id), metrics.null_value_counts.get(id)) else {
@@ -254,18 +256,18 @@ impl<'a> SpecField<'a> {
         let (first, last) = (result(lower)?, result(upper)?);
         Ok(match (first == last, source) {
             (true, _) => Proven::One(first),
-            // Bounds of these may lie beyond the values.
+            // Bounds of these types may be truncated, so they can lie outside the values.
             (false, PrimitiveType::String | PrimitiveType::Binary | PrimitiveType::Fixed(_) | PrimitiveType::Uuid) => {
                 Proven::Nothing
             }
-            // Zero has two forms, and bounds have the outer ones.
+            // The bounds of zeros are -0.0 and +0.0 whichever sign occurs, so different results prove nothing.
             (false, _) if is_float => Proven::Nothing,
             (false, _) => Proven::Several,
         })
     }
 }
 
-/// Whether the columns, or structs in them, have the id.
+/// Whether a column, or a field nested in structs, has this field id.
 fn has_column(columns: &Fields, id: i32) -> bool {
     columns.iter().any(|column| {
         field_id(column) == Some(id)

@@ -12,32 +12,32 @@ use crate::interrupt;
 use crate::write::widening::asked_by;
 use crate::write::{Matching, TableWriter, WriterConfig, check_writable};
 
-/// How rows are appended.
+/// Options of an append.
 #[derive(Debug, Clone, Default)]
 pub struct AppendOptions {
-    /// The snapshot: its branch and its summary.
+    /// The branch and the summary entries of the snapshot.
     pub snapshot: SnapshotOptions,
     /// How the columns of the rows may differ from the table's.
     pub matching: Matching,
-    /// Whether columns that the table lacks are first added to it, in the same commit.
+    /// Whether columns that the table lacks are added in the same commit.
     pub evolve: bool,
-    /// Whether nothing is written: rows are encoded and counted.
+    /// Whether to write nothing: rows are only encoded and counted.
     pub dry_run: bool,
 }
 
-/// What an append adds.
+/// Counts of what an append adds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AddedFiles {
-    /// Rows.
+    /// Number of rows.
     pub rows: i64,
-    /// Data files.
+    /// Number of data files.
     pub files: usize,
-    /// Bytes of the data files.
+    /// Total size of the data files in bytes.
     pub bytes: i64,
 }
 
 impl AddedFiles {
-    /// The sums of some files.
+    /// The totals of these files.
     pub fn of(files: &[DataFile]) -> Self {
         Self {
             rows: files.iter().map(|file| file.record_count).sum(),
@@ -48,11 +48,11 @@ impl AddedFiles {
 }
 
 impl Transaction {
-    /// Writes rows to data files and adds their append; returns what is added.
+    /// Writes rows to data files and stages an append; returns counts of what is added.
     ///
     /// # Errors
-    /// What is wrong with the rows, the table or the storage. The files that were written are deleted then, as they are when
-    /// the transaction fails.
+    /// An error of the rows, the table or the storage. Written files are then deleted, as they are when the transaction
+    /// fails.
     pub fn append(
         &mut self,
         schema: &ArrowSchema,
@@ -96,7 +96,7 @@ impl Transaction {
     }
 }
 
-/// Writes all batches; what was written of them is deleted after an error.
+/// Writes all batches; after an error, the written files are deleted.
 fn write(mut writer: TableWriter, batches: impl Iterator<Item = Result<RecordBatch>>) -> Result<Vec<DataFile>> {
     for batch in batches {
         if let Err(error) = interrupt::check().and(batch).and_then(|batch| writer.write(&batch)) {
@@ -107,15 +107,15 @@ fn write(mut writer: TableWriter, batches: impl Iterator<Item = Result<RecordBat
     writer.finish()
 }
 
-/// The content of a snapshot that adds data files. Its own manifests are written once for all attempts.
+/// The content of a snapshot that adds data files. Its manifests are written once and reused by all attempts.
 #[derive(Debug, Default)]
 pub struct Append(FileChanges);
 
 impl Append {
-    /// An append of these files, which stay the caller's if it fails. A file that is named twice is taken once.
+    /// An append of these files; the caller keeps them if it fails. A file that is given twice is added once.
     ///
     /// # Errors
-    /// A file that is no data file.
+    /// A file that is not a data file.
     pub fn new(files: Vec<DataFile>) -> Result<Self> {
         let mut changes = FileChanges::new();
         files.into_iter().try_for_each(|file| changes.add(file))?;

@@ -1,5 +1,5 @@
-//! Cherry-picks: the changes of a snapshot that is not in the history of the main branch, made again at its end. Staged
-//! snapshots are published by it (write-audit-publish).
+//! Cherry-picks: apply the changes of a snapshot outside the history of the main branch at its head. This is how staged
+//! snapshots are published (write-audit-publish).
 
 use icefield_format::manifest::entries::{self, ReadOptions};
 use icefield_format::manifest::{ManifestContent, Metrics, Status};
@@ -13,16 +13,17 @@ use crate::operation::replace_partitions::REPLACE_PARTITIONS;
 use crate::snapshot::manifests::{of_snapshot, spec_of};
 use crate::storage::Storage;
 
-/// Entry of the summary of a published snapshot: its `wap.id`.
+/// Summary entry of a published snapshot: the `wap.id` of the staged one.
 const PUBLISHED_WAP_ID: &str = "published-wap-id";
-/// Entry of the summary of a picked snapshot: the one that it was picked from.
+/// Summary entry of a cherry-picked snapshot: the id of the original.
 const SOURCE_SNAPSHOT_ID: &str = "source-snapshot-id";
 
 /// A cherry-pick of one snapshot into the main branch.
 ///
-/// Where that ends with the parent of the snapshot, it is moved to the snapshot. Otherwise a new snapshot adds and removes
-/// what the picked one did, which must be an append or a replacement of partitions. Partitions that are replaced must be as
-/// they were in the parent of the picked snapshot, which must be in the history of the main branch.
+/// If the main branch ends with the parent of the snapshot, the branch is moved to the snapshot. Otherwise a new
+/// snapshot adds and removes the same files; the picked one must be an append or a replacement of partitions. In the
+/// latter case the parent of the picked snapshot must be in the history of the main branch, and the partitions must not
+/// have changed since.
 #[derive(Debug)]
 pub struct CherryPick {
     storage: Storage,
@@ -38,10 +39,10 @@ impl CherryPick {
         Self { storage, snapshot_id, producer: None, moved: false }
     }
 
-    /// Checks what can be known without reading files.
+    /// Checks everything that does not require reading files.
     ///
     /// # Errors
-    /// [`Error::Validation`] if the snapshot cannot be picked into the main branch of this table.
+    /// [`Error::Validation`] if the snapshot cannot be cherry-picked into the main branch of this table.
     pub fn check(base: &TableMetadata, snapshot_id: i64) -> Result<&Snapshot> {
         let refused = |why: String| Err(Error::Validation(format!("cannot cherry-pick snapshot {snapshot_id}: {why}")));
         let Some(picked) = base.snapshot(snapshot_id) else {
@@ -82,7 +83,7 @@ impl CherryPick {
         Ok(picked)
     }
 
-    /// The producer of the new snapshot, the same for all attempts: a snapshot never changes.
+    /// The producer of the new snapshot. It is kept for all attempts, because the picked snapshot never changes.
     fn producer(&mut self, base: &TableMetadata, picked: &Snapshot) -> Result<&mut SnapshotProducer<Picked>> {
         let producer = match self.producer.take() {
             Some(producer) => producer,
@@ -121,7 +122,7 @@ impl Change for CherryPick {
 
     fn landed(&mut self, last_attempt: bool) {
         if let Some(producer) = &mut self.producer {
-            // An earlier attempt has certainly failed where the last one is known to have landed.
+            // If the last attempt is known to have landed, earlier attempts have certainly failed.
             if self.moved && last_attempt { producer.failed() } else { producer.landed(last_attempt) }
         }
     }
@@ -133,7 +134,7 @@ impl Change for CherryPick {
     }
 }
 
-/// Whether the main branch ends with the parent of a snapshot.
+/// Whether the parent of a snapshot is the head of the main branch.
 fn is_next(base: &TableMetadata, picked: &Snapshot) -> bool {
     base.current_snapshot_id() == picked.parent_snapshot_id
 }
@@ -142,30 +143,30 @@ fn current_ancestors(base: &TableMetadata) -> impl Iterator<Item = &Snapshot> {
     base.current_snapshot_id().into_iter().flat_map(|id| base.ancestors(id)).map(|snapshot| &**snapshot)
 }
 
-/// An entry of a summary that is not empty.
+/// A summary entry, unless it is empty.
 fn entry<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a str> {
     snapshot.summary.as_ref().and_then(|summary| summary.get(name)).filter(|value| !value.is_empty())
 }
 
-/// The snapshot of the main branch that has published this `wap.id`.
+/// The snapshot of the main branch that published this `wap.id`.
 fn published(base: &TableMetadata, wap_id: &str) -> Option<i64> {
     let has =
         |snapshot: &&Snapshot| [WAP_ID, PUBLISHED_WAP_ID].iter().any(|name| entry(snapshot, name) == Some(wap_id));
     current_ancestors(base).find(has).map(|snapshot| snapshot.snapshot_id)
 }
 
-/// Whether a snapshot replaced partitions whole.
+/// Whether a snapshot replaced whole partitions.
 fn replaces_partitions(snapshot: &Snapshot) -> bool {
     let flag = entry(snapshot, REPLACE_PARTITIONS).is_some_and(|value| value.eq_ignore_ascii_case("true"));
     snapshot.operation() == Some(&Operation::Overwrite) && flag
 }
 
-/// What the picked snapshot did, as the content of a new one.
+/// The changes of the picked snapshot, as the content of a new one.
 #[derive(Debug)]
 struct Picked {
     operation: Operation,
     changes: FileChanges,
-    /// The partitions that were replaced, and the snapshot that has what they had before.
+    /// The replaced partitions, and the snapshot with their previous content.
     replaced: Option<(Partitions, Option<i64>)>,
 }
 
@@ -227,7 +228,7 @@ impl Content for Picked {
         let Some((partitions, from)) = &self.replaced else { return Ok(()) };
         let history = History::new("cherry-pick of replaced partitions", storage, base, parent, *from)?;
         history.no_new_data_files(Scope::Partitions(partitions))?;
-        // The new rows were made of those before.
+        // Deletes conflict too: the new rows were computed from the previous ones.
         history.no_added_deletes(Scope::Partitions(partitions))
     }
 }

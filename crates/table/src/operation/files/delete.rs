@@ -1,4 +1,4 @@
-//! Deletes of whole data files ("Snapshots", operation `delete`): by filter, by file, by path.
+//! Deletes whole data files ("Snapshots", operation `delete`): by filter, by file or by path.
 
 use icefield_format::expr::Expr;
 use icefield_format::manifest::DataFile;
@@ -12,18 +12,18 @@ use crate::error::Result;
 pub struct Delete(FileChanges);
 
 impl Delete {
-    /// Nothing yet.
+    /// An empty content, to which removed files are added.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether the case of the names in filters matters.
+    /// Sets whether filters match column names case-sensitively.
     pub fn set_case_sensitive(&mut self, case_sensitive: bool) {
         self.0.set_case_sensitive(case_sensitive);
     }
 
-    /// Removes all files whose rows match a filter, of this call or another one. A data file that has other rows as well ends
-    /// the commit; delete files that apply to other rows as well stay.
+    /// Removes all files whose rows all match a filter of this or an earlier call. A data file in which only some rows
+    /// match ends the commit; delete files that also apply to other rows are kept.
     pub fn delete_by_filter(&mut self, filter: Expr) {
         self.0.remove_rows(filter);
     }
@@ -36,12 +36,12 @@ impl Delete {
         self.0.remove(file)
     }
 
-    /// Removes the data file with this path. All manifests are read for it.
+    /// Removes the data file with this path. This reads all manifests.
     pub fn delete_path(&mut self, path: impl Into<String>) {
         self.0.remove_path(path);
     }
 
-    /// Every file that is removed by file or path must be in the table.
+    /// Requires that the table has every file that is removed by file or path.
     pub fn validate_files_exist(&mut self) {
         self.0.require_removed_to_exist();
     }

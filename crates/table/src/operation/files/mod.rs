@@ -1,5 +1,5 @@
-//! Operations on files and manifests that the caller names: appends, deletes, overwrites, rewrites, cherry-picks. They do not
-//! read rows.
+//! Operations on files and manifests named by the caller: appends, deletes, overwrites, rewrites and cherry-picks. They
+//! do not read rows.
 
 pub mod append;
 pub mod cherry_pick;

@@ -1,4 +1,4 @@
-//! Data files in place of others ("Snapshots", operation `overwrite`; copy-on-write).
+//! Replaces data files with others ("Snapshots", operation `overwrite`; copy-on-write).
 
 use icefield_format::expr::{Expr, Expression};
 use icefield_format::manifest::DataFile;
@@ -9,11 +9,10 @@ use crate::commit::{Content, FileChanges, History};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
-/// The content of a snapshot that removes data files, by filter or one by one, and adds others.
+/// The content of a snapshot that removes data files, by filter or by file, and adds others.
 ///
-/// Which checks make it safe: `validate_no_conflicting_deletes` for snapshot isolation, with
-/// `validate_no_conflicting_data` serializable isolation. Both look at what was committed after the snapshot of
-/// `validate_from`.
+/// Snapshot isolation requires `validate_no_conflicting_deletes`; serializable isolation also requires
+/// `validate_no_conflicting_data`. Both check the commits after the snapshot of `validate_from_snapshot`.
 #[derive(Debug, Default)]
 pub struct Overwrite {
     changes: FileChanges,
@@ -25,18 +24,18 @@ pub struct Overwrite {
 }
 
 impl Overwrite {
-    /// Nothing yet.
+    /// An empty content, to which changes are added.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether the case of the names in filters matters.
+    /// Sets whether filters match column names case-sensitively.
     pub fn set_case_sensitive(&mut self, case_sensitive: bool) {
         self.changes.set_case_sensitive(case_sensitive);
     }
 
-    /// Removes all files whose rows match a filter, of this call or another one. A data file that has other rows as well ends
-    /// the commit.
+    /// Removes all files whose rows all match a filter of this or an earlier call. A data file in which only some rows
+    /// match ends the commit.
     pub fn overwrite_by_filter(&mut self, filter: Expr) {
         self.changes.remove_rows(filter);
     }
@@ -57,7 +56,7 @@ impl Overwrite {
         self.changes.remove(file)
     }
 
-    /// Removes a delete file that applied to removed data files only.
+    /// Removes a delete file that applied only to removed data files.
     ///
     /// # Errors
     /// A data file.
@@ -65,29 +64,29 @@ impl Overwrite {
         self.changes.remove_deletes(file)
     }
 
-    /// Every row of the added files must match the filter, as far as their partitions and metrics tell.
+    /// Requires that every row of the added files matches the filter, as far as their partitions and metrics show.
     pub fn validate_added_files_match_overwrite_filter(&mut self) {
         self.added_match = true;
     }
 
-    /// The snapshot that the change was made of; without it, all of history is checked.
+    /// Sets the snapshot that the change was planned on; without it, the whole history is checked for conflicts.
     pub fn validate_from_snapshot(&mut self, snapshot_id: i64) {
         self.from = Some(snapshot_id);
     }
 
-    /// Only files that may have rows of this filter are conflicts; by default, what the overwrite's filter selects where there
-    /// is one and no file is removed by itself, and else all.
+    /// Limits conflicts to files that may have rows of this filter. By default this is the filter of the overwrite if
+    /// there is one and no file is removed by itself; otherwise all files conflict.
     pub fn conflict_detection_filter(&mut self, filter: Expr) {
         self.conflicts = Some(filter);
     }
 
-    /// No data file may have been added. Every file that is removed by itself must be in the table.
+    /// Requires that no data file was added since, and that the table has every file that is removed by itself.
     pub fn validate_no_conflicting_data(&mut self) {
         self.no_new_data = true;
         self.changes.require_removed_to_exist();
     }
 
-    /// Of what is overwritten, nothing may have been deleted. Every file that is removed by itself must be in the table.
+    /// Requires that no overwritten row was deleted since, and that the table has every file that is removed by itself.
     pub fn validate_no_conflicting_deletes(&mut self) {
         self.no_new_deletes = true;
         self.changes.require_removed_to_exist();

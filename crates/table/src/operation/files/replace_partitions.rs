@@ -1,4 +1,4 @@
-//! Data files in place of everything in their partitions ("Snapshots", operation `overwrite`).
+//! Replaces all files in the partitions of new data files ("Snapshots", operation `overwrite`).
 
 use icefield_format::expr::Expression;
 use icefield_format::manifest::DataFile;
@@ -10,29 +10,29 @@ use crate::commit::{Arranged, Content, FileChanges, History, Manifests, Partitio
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
-/// The content of a snapshot that adds data files and removes all others of their partitions; all of the table where the files
-/// are unpartitioned.
+/// The content of a snapshot that adds data files and removes all others in their partitions. If the files are
+/// unpartitioned, it removes all files of the table.
 #[derive(Debug, Default)]
 pub struct ReplacePartitions {
     changes: FileChanges,
     from: Option<i64>,
     no_new_data: bool,
     no_new_deletes: bool,
-    /// Whether the table is known to be replaced whole.
+    /// Whether the files are known to replace the whole table.
     whole: bool,
 }
 
-/// Entry of the summary: replayed snapshots (cherry-picks) replace the partitions again.
+/// Summary entry by which a cherry-pick knows that it has to replace partitions again.
 pub(super) const REPLACE_PARTITIONS: &str = "replace-partitions";
 
 impl ReplacePartitions {
-    /// Nothing yet.
+    /// An empty content, to which files are added.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// These files, in place of what their partitions have in the snapshot `from`: nothing of it may have been deleted since; where
-    /// the change is serializable, nothing may have been added either.
+    /// Replaces the content of these files' partitions as of the snapshot `from`. Rows of it must not have been deleted
+    /// since; if `serializable`, none may have been added either.
     ///
     /// # Errors
     /// A delete file.
@@ -49,7 +49,7 @@ impl ReplacePartitions {
         Ok(content)
     }
 
-    /// Adds a data file; what its partition has is removed.
+    /// Adds a data file; all other files in its partition are removed.
     ///
     /// # Errors
     /// A delete file.
@@ -61,27 +61,27 @@ impl ReplacePartitions {
         Ok(())
     }
 
-    /// The partitions must have no files yet.
+    /// Requires that the partitions have no files yet.
     pub fn validate_append_only(&mut self) {
         self.changes.require_append_only();
     }
 
-    /// The snapshot that the change was made of; without it, all of history is checked.
+    /// Sets the snapshot that the change was planned on; without it, the whole history is checked for conflicts.
     pub fn validate_from_snapshot(&mut self, snapshot_id: i64) {
         self.from = Some(snapshot_id);
     }
 
-    /// No data file may have been added to the partitions.
+    /// Requires that no data file was added to the partitions since.
     pub fn validate_no_conflicting_data(&mut self) {
         self.no_new_data = true;
     }
 
-    /// Of the partitions' rows, none may have been deleted.
+    /// Requires that no row in the partitions was deleted since.
     pub fn validate_no_conflicting_deletes(&mut self) {
         self.no_new_deletes = true;
     }
 
-    /// Whether the files are unpartitioned. All are of one spec.
+    /// Whether the files are unpartitioned. All must have the same spec.
     fn is_unpartitioned(&self, base: &TableMetadata) -> Result<bool> {
         let Some(id) = self.changes.added().first().map(|file| file.partition_spec_id) else {
             return Err(Error::invalid("replacement of partitions: no data file is added"));

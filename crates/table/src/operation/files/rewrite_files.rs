@@ -1,4 +1,4 @@
-//! Files in place of others with the same rows ("Snapshots", operation `replace`): compaction.
+//! Replaces files with others that have the same rows ("Snapshots", operation `replace`): compaction.
 
 use icefield_format::manifest::DataFile;
 use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
@@ -8,11 +8,11 @@ use crate::commit::{Content, FileChanges, History, SummaryBuilder};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
-/// The content of a snapshot that replaces files without a change of the rows.
+/// The content of a snapshot that replaces files without changing rows.
 ///
-/// Rows of a replaced data file must not have been deleted after the snapshot of `validate_from`. Equality deletes that were
-/// added since then still apply to the new files if these have the data sequence number of the old ones, and their partition
-/// spec, unless the deletes are for all partitions.
+/// Rows of a replaced data file must not have been deleted after the snapshot of `validate_from_snapshot`. Equality
+/// deletes added since are not a conflict if they still apply to the new files: these must keep the data sequence
+/// number of the old ones, and their partition spec unless the deletes apply to all partitions.
 #[derive(Debug)]
 pub struct RewriteFiles {
     changes: FileChanges,
@@ -28,7 +28,7 @@ impl Default for RewriteFiles {
 }
 
 impl RewriteFiles {
-    /// Nothing yet.
+    /// An empty content, to which changes are added.
     pub fn new() -> Self {
         Self::default()
     }
@@ -57,20 +57,21 @@ impl RewriteFiles {
         self.changes.add(file)
     }
 
-    /// Adds a delete file, by default with the sequence number of the snapshot: what it deletes is then newer than it was.
+    /// Adds a delete file, by default with the sequence number of the snapshot. It then also applies to data files
+    /// newer than those that the replaced delete file applied to.
     ///
     /// # Errors
-    /// A data file, and a second deletion vector for a data file.
+    /// A data file, or a second deletion vector for a data file.
     pub fn add_delete_file(&mut self, file: DataFile, sequence_number: Option<i64>) -> Result<()> {
         self.changes.add_deletes(file, sequence_number)
     }
 
-    /// The data sequence number of the added data files.
+    /// Sets the data sequence number of the added data files.
     pub fn data_sequence_number(&mut self, number: i64) {
         self.changes.set_sequence_number(number);
     }
 
-    /// The snapshot that the files were read at; without it, all of history is checked.
+    /// Sets the snapshot at which the files were read; without it, the whole history is checked for conflicts.
     pub fn validate_from_snapshot(&mut self, snapshot_id: i64) {
         self.from = Some(snapshot_id);
     }
@@ -95,7 +96,7 @@ impl Content for RewriteFiles {
 
     fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
         let changes = &self.changes;
-        // Of a number that no commit has had, readers cannot know which deletes apply.
+        // With a number that no commit had, readers could not determine which deletes apply.
         if let Some(number) = changes.sequence_number().filter(|n| !(0..=base.last_sequence_number()).contains(n)) {
             let last = base.last_sequence_number();
             return Err(Error::invalid(format!(
@@ -122,7 +123,7 @@ impl Content for RewriteFiles {
     fn summary(&self, _base: &TableMetadata) -> Result<SummaryBuilder> {
         let summary = self.changes.summary();
         let (added, removed) = (summary.count("added-records"), summary.count("deleted-records"));
-        // There may be fewer: rows that delete files had deleted.
+        // Fewer rows are allowed: delete files may have deleted some of the replaced files' rows.
         if added > removed {
             return Err(Error::invalid(format!(
                 "rewrite of files: {added} rows are added, and the replaced files have only {removed}"

@@ -1,5 +1,5 @@
-//! Manifests written anew, so that the entries of a partition, or of other files that are read together, stand together
-//! ("Snapshots", operation `replace`). No file changes.
+//! Rewrites manifests so that the entries of a partition, or of other files that are read together, are in the same
+//! manifest ("Snapshots", operation `replace`). No data or delete file changes.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -16,16 +16,16 @@ use crate::limits::limits;
 use crate::snapshot::manifests::of_snapshot;
 use crate::storage::Storage;
 
-/// Entry of the summary: the number of entries that were written again.
+/// Summary entry: the number of rewritten entries.
 const ENTRIES_PROCESSED: &str = "entries-processed";
 
-/// Which manifests are written again.
+/// Chooses the manifests to rewrite.
 pub type Choice = dyn Fn(&[ManifestFile]) -> Result<Vec<bool>> + Send + Sync;
 
-/// The content of a snapshot that has the same files as its parent, in other manifests.
+/// The content of a snapshot with the same files as its parent, in other manifests.
 ///
-/// Manifests are written again by a clustering, or taken out and added as they are; the new ones have as many live files as
-/// the old ones.
+/// Manifests are either rewritten by a clustering, or removed and added as the caller says. The new ones must have as
+/// many live files as the old ones.
 #[derive(Default)]
 pub struct RewriteManifests {
     clustering: Option<Box<Clustering>>,
@@ -33,45 +33,45 @@ pub struct RewriteManifests {
     deleted: Vec<String>,
     added: Vec<ManifestFile>,
     done: Option<Done>,
-    /// None: the table keeps all of its files.
+    /// Always empty: the table keeps all of its files.
     changes: FileChanges,
 }
 
-/// What the last attempt has made.
+/// The result of the last attempt.
 struct Done {
     basis: (FormatVersion, i32),
-    /// Manifests of the parent that are replaced, and how many live files they have.
+    /// The replaced manifests of the parent, and the number of live files in each.
     replaced: HashMap<ManifestKey, i64>,
     clustered: Clustered,
     given: Vec<ManifestFile>,
 }
 
 impl RewriteManifests {
-    /// Nothing yet.
+    /// An empty content, to which changes are added.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Writes all manifests of data files again, their entries grouped by the keys of `clustering`.
+    /// Rewrites all data manifests, with entries grouped by the keys of `clustering`.
     pub fn cluster_by(&mut self, clustering: Box<Clustering>) {
         self.clustering = Some(clustering);
     }
 
-    /// Writes only the manifests again that `choice` says; the others stay.
+    /// Limits the rewrite to manifests that `choice` selects.
     pub fn only(&mut self, choice: Box<Choice>) {
         self.choice = Some(choice);
     }
 
-    /// Takes out the manifest at this location, whose files are in added ones.
+    /// Removes the manifest at this location; added manifests must list its files.
     pub fn delete_manifest(&mut self, location: impl Into<String>) {
         self.deleted.push(location.into());
     }
 
-    /// Adds a manifest of existing files, without snapshot id, sequence number and row ids. The table owns it when the commit
-    /// lands.
+    /// Adds a manifest of existing files, without snapshot id, sequence number and row ids. The table owns it once the
+    /// commit lands.
     ///
     /// # Errors
-    /// A manifest of another kind.
+    /// A manifest that does not meet these conditions.
     pub fn add_manifest(&mut self, manifest: ManifestFile) -> Result<()> {
         let refused = match () {
             () if manifest.has_added_files() => Some("it has added files"),
@@ -85,7 +85,7 @@ impl RewriteManifests {
         Ok(())
     }
 
-    /// The manifests that are written again.
+    /// The manifests to rewrite.
     fn chosen(&self, older: &[ManifestFile]) -> Result<Vec<ManifestFile>> {
         let wanted = |manifest: &&ManifestFile| {
             manifest.content == ManifestContent::Data && !self.deleted.contains(&manifest.manifest_path)
@@ -100,7 +100,7 @@ impl RewriteManifests {
         Ok(data.into_iter().zip(chosen).filter_map(|(manifest, chosen)| chosen.then_some(manifest)).collect())
     }
 
-    /// Makes what the snapshot has in place of manifests of its parent.
+    /// Writes the manifests that replace those of the parent.
     fn make(
         &self,
         base: &TableMetadata,
@@ -135,8 +135,8 @@ impl RewriteManifests {
         Ok(Done { basis, replaced, clustered, given })
     }
 
-    /// Refuses to put added manifests in the place of those of the same transaction that were made anew, since another commit
-    /// was first: these hand down other sequence numbers than the added ones were written with.
+    /// Rejects added manifests if they replace ones that the same transaction wrote again after a lost race: the added
+    /// ones were written with the sequence numbers of the earlier attempt.
     fn check_given(&self, before: &Done, there: &HashSet<ManifestKey>) -> Result<()> {
         let taken_out = |key: &&ManifestKey| self.deleted.iter().any(|path| path == key.path());
         match before.replaced.keys().filter(taken_out).find(|key| !there.contains(*key)) {
@@ -150,7 +150,7 @@ impl RewriteManifests {
     }
 }
 
-/// How many live files a manifest has.
+/// Number of live files in a manifest.
 fn live_files(manifest: &ManifestFile) -> Result<i64> {
     let counts = manifest.added_files_count.zip(manifest.existing_files_count);
     let (added, existing) = counts.ok_or_else(|| {
@@ -214,8 +214,8 @@ impl Content for RewriteManifests {
         if let Some(done) = &before {
             self.check_given(done, &there)?;
         }
-        // What was written for an earlier attempt is right as long as all that it replaces is there, and hands down the same:
-        // the written entries have the sequence numbers and row ids that they had then.
+        // The result of an earlier attempt can be reused if the parent still has all replaced manifests, with the same
+        // inherited values: the written entries contain their sequence numbers and row ids.
         let known = before.filter(|done| {
             done.basis == basis && !done.replaced.is_empty() && done.replaced.keys().all(|key| there.contains(key))
         });

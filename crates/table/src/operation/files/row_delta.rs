@@ -1,4 +1,4 @@
-//! Changes of rows by delete files and new data files (merge-on-read; "Row-level Deletes").
+//! Changes rows by adding delete files and data files (merge-on-read; "Row-level Deletes").
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -16,9 +16,9 @@ use crate::storage::Storage;
 
 /// The content of a snapshot that adds data files and delete files.
 ///
-/// Which checks make it safe: `validate_data_files_exist` for whatever the new delete files name; `validate_deleted_files` and
-/// `validate_no_conflicting_delete_files` where rows are updated; `validate_no_conflicting_data_files` for serializable
-/// isolation. All of them look at what was committed after the snapshot of `validate_from`.
+/// Checks: `validate_data_files_exist` for data files that new delete files apply to; `validate_deleted_files` and
+/// `validate_no_conflicting_delete_files` for updates of rows; `validate_no_conflicting_data_files` for serializable
+/// isolation. All check the commits after the snapshot of `validate_from_snapshot`.
 #[derive(Debug)]
 pub struct RowDelta {
     changes: FileChanges,
@@ -27,7 +27,7 @@ pub struct RowDelta {
     referenced: HashSet<String>,
     no_new_data: bool,
     no_new_deletes: bool,
-    /// The only specs that data files may be of.
+    /// The only partition specs with which the table may have data files.
     specs: Option<BTreeSet<i32>>,
 }
 
@@ -46,12 +46,12 @@ impl Default for RowDelta {
 }
 
 impl RowDelta {
-    /// Nothing yet.
+    /// An empty content, to which changes are added.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether the case of the names in filters matters.
+    /// Sets whether filters match column names case-sensitively.
     pub fn set_case_sensitive(&mut self, case_sensitive: bool) {
         self.changes.set_case_sensitive(case_sensitive);
     }
@@ -67,12 +67,12 @@ impl RowDelta {
     /// Adds a delete file.
     ///
     /// # Errors
-    /// A data file, and a second deletion vector for a data file.
+    /// A data file, or a second deletion vector for a data file.
     pub fn add_deletes(&mut self, file: DataFile) -> Result<()> {
         self.changes.add_deletes(file, None)
     }
 
-    /// Removes a data file, with its rows.
+    /// Removes a data file and its rows.
     ///
     /// # Errors
     /// A delete file.
@@ -80,7 +80,7 @@ impl RowDelta {
         self.changes.remove(file)
     }
 
-    /// Removes a delete file, which added ones replace.
+    /// Removes a delete file that added ones replace.
     ///
     /// # Errors
     /// A data file.
@@ -88,37 +88,37 @@ impl RowDelta {
         self.changes.remove_deletes(file)
     }
 
-    /// The snapshot that the change was made of; without it, all of history is checked.
+    /// Sets the snapshot that the change was planned on; without it, the whole history is checked for conflicts.
     pub fn validate_from_snapshot(&mut self, snapshot_id: i64) {
         self.from = Some(snapshot_id);
     }
 
-    /// Only files that may have rows of this filter are conflicts; by default all are.
+    /// Limits conflicts to files that may have rows of this filter; by default all files conflict.
     pub fn conflict_detection_filter(&mut self, filter: Expr) {
         self.conflicts = filter;
     }
 
-    /// These data files, which the new delete files are for, must not have been removed.
+    /// Requires that these data files, to which new delete files apply, were not removed since.
     pub fn validate_data_files_exist(&mut self, paths: impl IntoIterator<Item = String>) {
         self.referenced.extend(paths);
     }
 
-    /// Every file that is removed must be in the table.
+    /// Requires that the table has every file that is removed.
     pub fn validate_deleted_files(&mut self) {
         self.changes.require_removed_to_exist();
     }
 
-    /// The new equality deletes are for data files of these partition specs: no other may have any.
+    /// Requires that all data files have one of these partition specs, for which the new equality deletes are written.
     pub fn validate_data_files_of_specs(&mut self, specs: impl IntoIterator<Item = i32>) {
         self.specs = Some(specs.into_iter().collect());
     }
 
-    /// No data file may have been added.
+    /// Requires that no data file was added since.
     pub fn validate_no_conflicting_data_files(&mut self) {
         self.no_new_data = true;
     }
 
-    /// No delete file may have been added.
+    /// Requires that no delete file was added since.
     pub fn validate_no_conflicting_delete_files(&mut self) {
         self.no_new_deletes = true;
     }
@@ -184,7 +184,7 @@ impl Content for RowDelta {
     }
 }
 
-/// Partition specs that have data files in a snapshot.
+/// The partition specs of the data files in a snapshot.
 pub(in crate::operation) fn live_specs(
     storage: &Storage,
     metadata: &TableMetadata,

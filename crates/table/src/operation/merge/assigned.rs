@@ -1,4 +1,4 @@
-//! New values of rows: what an action makes of rows side by side, as a table stores them.
+//! Computes the new values of rows that an action of a merge assigns, in the types of the table.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::write::Matching;
 use crate::write::conform::Conform;
 use crate::write::intake::Intake;
 
-/// Values of some columns of a table.
+/// New values for some columns of a table.
 pub(crate) struct Assigned {
-    /// Columns that are taken from joined rows, and their paths there.
+    /// Columns copied from joined rows, with their paths there.
     taken: Vec<(String, Vec<String>)>,
-    /// Columns that are computed, with their types.
+    /// Computed columns with their types.
     computed: SchemaRef,
     function: Option<RowFunction>,
-    /// What the values are stored as.
+    /// The columns as the table stores them.
     schema: Schema,
     intake: Option<(SchemaRef, Intake)>,
 }
@@ -35,10 +35,10 @@ impl std::fmt::Debug for Assigned {
 }
 
 impl Assigned {
-    /// Values of columns of a table: of those alone, or, for `new` rows, of all, with defaults for the others.
+    /// Values for these columns of a table. For `new` rows, all other columns get their defaults.
     ///
     /// # Errors
-    /// A column that the table lacks, and a required one that new rows have no value of.
+    /// A column that the table lacks, or a required column without a value for new rows.
     pub(crate) fn new(
         table: &Schema,
         taken: Vec<(String, Vec<String>)>,
@@ -62,7 +62,7 @@ impl Assigned {
                 }
                 fields.cloned().collect()
             }
-            // That they are not null is checked where rows are written.
+            // Nulls in required columns are checked when rows are written.
             false => fields.filter(is_given).map(|field| Field { required: false, ..field.clone() }).collect(),
         };
         let field = |name: &String| {
@@ -74,7 +74,7 @@ impl Assigned {
         Ok(Self { taken, computed: Arc::new(ArrowSchema::new(computed)), function, schema, intake: None })
     }
 
-    /// The values of rows, as they are stored.
+    /// Computes the values of rows in the types of the table.
     pub(crate) fn values(&mut self, rows: &Joined) -> Result<RecordBatch> {
         let count = rows.rows().num_rows();
         let mut columns: Vec<(String, ArrayRef)> = Vec::with_capacity(self.schema.fields().len());
@@ -110,7 +110,8 @@ impl Assigned {
     }
 }
 
-/// Rows in the columns that are written: values where there are some, else those of the old rows, else null.
+/// Assembles the rows to write: each column from the new values if it has one, otherwise from the old rows, otherwise
+/// null.
 pub(crate) fn rows_of(values: &RecordBatch, old: Option<&RecordBatch>, schema: &SchemaRef) -> Result<RecordBatch> {
     let rows = values.num_rows();
     let column = |field: &Arc<ArrowField>| {

@@ -1,4 +1,4 @@
-//! What comes of a merge, as it comes: rows that are written, and the places of rows that are removed.
+//! Collects the results of a merge: written rows, and positions of removed rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use icefield_format::puffin::DeletionVector;
 use crate::error::{Error, Result};
 use crate::write::TableWriter;
 
-/// Rows that are removed, by the paths of their files.
+/// Positions of removed rows by file path.
 type RemovedRows = HashMap<String, Arc<DeletionVector>>;
 
-/// Numbers of the data files of rows, in place of their paths.
+/// Numbers the data files, so that rows carry a number instead of a path.
 #[derive(Debug, Default)]
 pub(crate) struct FileNumbers {
     paths: Vec<String>,
@@ -24,7 +24,8 @@ pub(crate) struct FileNumbers {
 }
 
 impl FileNumbers {
-    /// A batch of rows of one file, with the number of the file in place of its path: the last but one of the columns.
+    /// Replaces the path of a batch's file with its number. The path is the second to last column; all rows must be
+    /// from one file.
     pub(crate) fn number(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
         let place = batch.num_columns().checked_sub(2).ok_or_else(lost)?;
         let paths = batch.columns().get(place).and_then(|column| column.as_string_opt::<i32>()).ok_or_else(lost)?;
@@ -50,17 +51,17 @@ impl FileNumbers {
     }
 }
 
-/// What has come of a merge so far.
+/// The results of a merge so far.
 #[derive(Debug)]
 pub(crate) struct Changes {
-    /// None after the end.
+    /// `None` after [`Changes::finish`].
     writer: Option<TableWriter>,
     removed: Vec<DeletionVector>,
-    /// Rows of the table that were changed.
+    /// Number of changed rows of the table.
     pub(crate) updated: i64,
-    /// Rows that were added.
+    /// Number of added rows.
     pub(crate) inserted: i64,
-    /// Rows of the table that were deleted.
+    /// Number of deleted rows of the table.
     pub(crate) deleted: i64,
 }
 
@@ -75,7 +76,7 @@ impl Changes {
         self.writer.as_mut().map_or(Ok(()), |writer| writer.write(rows))
     }
 
-    /// Remembers rows that are removed, by their last two columns: the number of the file and the position.
+    /// Records removed rows by their last two columns, the number of the file and the position.
     pub(crate) fn remove(&mut self, rows: &RecordBatch) -> Result<()> {
         let [.., files, positions] = rows.columns() else { return Err(lost()) };
         let files = files.as_primitive_opt::<UInt32Type>().ok_or_else(lost)?;
@@ -91,7 +92,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Ends the writing: the files, and the removed rows by the paths of the files that had them.
+    /// Closes the writer; returns the new files, and the positions of removed rows by file path.
     pub(crate) fn finish(&mut self, files: &FileNumbers) -> Result<(Vec<DataFile>, RemovedRows)> {
         let written = self.writer.take().map_or(Ok(Vec::new()), TableWriter::finish)?;
         let removed = files.paths.iter().cloned().zip(std::mem::take(&mut self.removed));

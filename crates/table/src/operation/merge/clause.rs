@@ -1,4 +1,4 @@
-//! The clauses of a merge: which rows each is about, its condition, and what it does.
+//! The clauses of a merge: the rows they apply to, their conditions and actions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,86 +10,87 @@ use icefield_format::expr::Condition as RowCondition;
 use crate::error::Result;
 use crate::write::Matching;
 
-/// Computes values of rows: their columns are named `target.NAME` and `source.NAME`, as far as there are rows of each side.
-/// The answer is a struct with the fields of the schema, or booleans where there is none. It has a value for each row.
+/// Computes values of rows, whose columns are named `target.NAME` and `source.NAME` if that side has a row. Returns a
+/// struct with the fields of the schema, or booleans without a schema; one value for each row.
 pub type RowFunction = Arc<dyn Fn(RecordBatch, Option<&ArrowSchema>) -> Result<ArrayRef> + Send + Sync>;
 
-/// Which rows a clause is about.
+/// The kind of rows that a clause applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// Rows of the table with a row of the source that has their key.
+    /// Rows of the table whose key the source has.
     Matched,
-    /// Rows of the source whose key no row of the table has.
+    /// Rows of the source whose key the table does not have.
     NotMatched,
-    /// Rows of the table whose key no row of the source has.
+    /// Rows of the table whose key the source does not have.
     NotMatchedBySource,
 }
 
-/// For which of its rows a clause applies.
+/// The condition of a clause.
 #[derive(Clone)]
 pub enum Condition {
-    /// All of them.
+    /// All rows.
     Always,
-    /// Those that a filter matches. Columns are named `target.NAME` and `source.NAME`.
+    /// Rows that a filter matches. Its columns are named `target.NAME` and `source.NAME`.
     Filter(RowCondition),
-    /// Those that a function answers with true.
+    /// Rows for which a function returns true.
     Function(RowFunction),
-    /// Those where a column of the source has another value than the table's.
+    /// Rows in which some column of the source differs from that of the table.
     Differs,
 }
 
-/// What a clause does with a row.
+/// The action of a clause.
 #[derive(Clone)]
 pub enum Action {
-    /// It is deleted.
+    /// Deletes the row.
     Delete,
-    /// It gets the values of all columns that the source has; a new row has the defaults of the others.
+    /// Writes all columns that the source has; in a new row, the others get their defaults.
     WriteAll,
-    /// It gets the values of these columns; a new row has the defaults of the others.
+    /// Writes these columns; in a new row, the others get their defaults.
     Write(Assignments),
 }
 
-/// Values of columns.
+/// The values that an action assigns.
 #[derive(Clone, Default)]
 pub struct Assignments {
-    /// Columns, and the column of either side (`source.NAME`) that each is taken from.
+    /// Columns, each with the column of either side (`source.NAME`) that it is copied from.
     pub taken: Vec<(String, String)>,
-    /// Columns that get a text, and the texts: those that look like columns are refused. The function gives the values.
+    /// Columns assigned a string, with that string; one that looks like a column is rejected. The values themselves
+    /// come from the function.
     pub texts: Vec<(String, String)>,
-    /// Columns that the function computes.
+    /// Columns that the function computes, in its order.
     pub computed: Vec<String>,
-    /// Computes columns, in their order.
+    /// Computes the `computed` columns.
     pub function: Option<RowFunction>,
 }
 
 /// A clause of a merge.
 #[derive(Debug, Clone)]
 pub struct Clause {
-    /// Its name, for errors.
+    /// Name of the clause, for errors.
     pub name: String,
-    /// Which rows it is about.
+    /// The kind of rows it applies to.
     pub when: When,
-    /// For which of them it applies.
+    /// Which of these rows it applies to.
     pub condition: Condition,
-    /// What it does.
+    /// What it does with them.
     pub action: Action,
 }
 
-/// How the rows of a source and of a table are compared and what is done with them.
+/// How the rows of a source and a table are matched, and what is done with them.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// Pairs of columns of the table and of the source that make the key.
+    /// Pairs of columns, of the table and of the source, that form the key.
     pub on: Vec<(String, String)>,
-    /// Clauses in their order: of those about a row, the first whose condition holds applies.
+    /// The clauses in order. For each row, the first clause of its kind whose condition is true applies.
     pub clauses: Vec<Clause>,
-    /// Whether the case of names in `on` and in conditions matters.
+    /// Whether `on` and conditions match column names case-sensitively.
     pub case_sensitive: bool,
-    /// Whether null is a key, and two rows of the source with one key are refused.
+    /// Whether a null key matches a null key, and two source rows with the same key are an error.
     pub exact: bool,
-    /// How the columns of the source may differ from the table's where a clause takes all of them. Columns that the table lacks are
-    /// still taken where they are of the key, or named by a condition or a value.
+    /// How the columns of the source may differ from the table's if a clause writes all columns. Columns that the table
+    /// lacks are still allowed in the key, and in conditions and values.
     pub matching: Matching,
-    /// Texts of what functions compute: columns of the source that they name, as `source.NAME`, are used.
+    /// Texts of the expressions that functions compute: source columns in them, as `source.NAME`, count as used.
     pub mentions: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Conditions over joined rows: filters in which columns of both sides may be compared.
+//! Conditions on joined rows: filters that may also compare columns of both sides.
 
 use std::collections::HashSet;
 
@@ -9,25 +9,25 @@ use super::joined::{Joined, Sides, columns_of};
 use crate::error::{Error, Result};
 use crate::operation::condition::compared::{ComparedAs, ONLY_COLUMNS};
 
-/// A condition, bound to the columns of joined rows; `NOT` is in its predicates.
+/// A condition bound to the columns of joined rows; `NOT` has been pushed into its predicates.
 #[derive(Debug)]
 pub(crate) struct BoundCondition(Expression<BoundTest>);
 
-/// A test of joined rows.
+/// A predicate on joined rows.
 #[derive(Debug)]
 enum BoundTest {
     Filter(BoundExpr),
     Columns(Box<Compared>),
 }
 
-/// Two columns that are compared.
+/// A comparison of two columns.
 #[derive(Debug)]
 struct Compared {
     left: Vec<String>,
     comparison: Comparison,
     right: Vec<String>,
     ty: ComparedAs,
-    /// The comparison, for errors.
+    /// The comparison as text, for errors.
     text: String,
 }
 
@@ -51,7 +51,7 @@ impl BoundCondition {
         Ok(Self(condition.rewrite_not().try_map(&mut leaf)?))
     }
 
-    /// The columns that it tests, by the names that they have in joined rows.
+    /// The columns that the condition uses, by their names in joined rows.
     pub(crate) fn columns(&self) -> HashSet<String> {
         let mut columns = HashSet::new();
         for test in self.0.predicates() {
@@ -66,7 +66,7 @@ impl BoundCondition {
         columns
     }
 
-    /// The rows that it holds for.
+    /// The rows for which the condition is true.
     pub(crate) fn matching(&self, rows: &Joined) -> Result<BooleanBuffer> {
         matching(&self.0, rows)
     }

@@ -1,5 +1,5 @@
-//! Rows of a table meet those of a source: for each pair, and for each row without a partner, the first clause whose condition
-//! holds.
+//! Joins rows of a table with those of a source. For each pair, and for each row without a partner, the first clause
+//! whose condition is true applies.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
@@ -18,29 +18,30 @@ use crate::arrow::conform::conform;
 use crate::error::{Error, Result};
 use crate::operation::condition::differences::differences;
 
-/// Rows of a source that meet those of a table.
+/// Joins the rows of a source, held in memory, with those of a table.
 #[derive(Debug)]
 pub(crate) struct Join<'a> {
     plan: &'a mut Plan,
     source: KeyedRows,
-    /// Rows of the source whose key the table has.
+    /// For each source row, whether the table has its key.
     matched: Vec<bool>,
 }
 
-/// The rows to which a clause applies.
+/// The rows that a clause applies to.
 struct Chosen {
     clause: usize,
     rows: Vec<u32>,
 }
 
 impl<'a> Join<'a> {
-    /// No row of the table was met yet.
+    /// A join that has not processed any row of the table.
     pub(crate) fn new(plan: &'a mut Plan, source: KeyedRows) -> Self {
         let matched = vec![false; source.len()];
         Self { plan, source, matched }
     }
 
-    /// Rows of the table: the columns that are read, then the number of the file and the position.
+    /// Joins rows of the table. Their columns are those of the plan, followed by the number of the file and the
+    /// position.
     pub(crate) fn meet(&mut self, batch: &RecordBatch, changes: &mut Changes) -> Result<()> {
         let keys = self.plan.key.of_target(batch)?;
         let (mut rows, mut partners, mut alone) = (Vec::new(), Vec::new(), Vec::new());
@@ -72,7 +73,7 @@ impl<'a> Join<'a> {
         Ok(())
     }
 
-    /// All rows of the table were met: what is left of the source.
+    /// Finishes after all rows of the table: processes the source rows without a partner.
     pub(crate) fn finish(self, changes: &mut Changes) -> Result<()> {
         let Self { plan, source, matched } = self;
         if !plan.has(When::NotMatched) {
@@ -100,7 +101,7 @@ impl<'a> Join<'a> {
         Ok(())
     }
 
-    /// Pairs of rows of the table and of the source with one key.
+    /// Processes pairs of table and source rows with the same key.
     fn pairs(&mut self, batch: &RecordBatch, rows: &[u32], partners: &[u32], changes: &mut Changes) -> Result<()> {
         let own = taken(batch, rows)?;
         let mut columns = self.target_columns(&own)?;
@@ -113,7 +114,7 @@ impl<'a> Join<'a> {
         if rows.is_sorted_by(|a, b| a < b) {
             return self.apply(chosen, &own, &joined, changes);
         }
-        // Rows of the table with several partners: a clause may apply to one of them.
+        // Several source rows match one row of the table: only one of them may change it.
         let mut seen = vec![false; batch.num_rows()];
         let allowed = self.plan.allows_many();
         for Chosen { clause, rows: pairs } in &mut chosen {
@@ -136,7 +137,7 @@ impl<'a> Join<'a> {
         self.apply(chosen, &own, &joined, changes)
     }
 
-    /// Columns of rows of the table, by the names that they have in joined rows.
+    /// Columns of table rows, by their names in joined rows.
     fn target_columns(&self, own: &RecordBatch) -> Result<Vec<(String, ArrayRef)>> {
         let column = |name: &String| {
             let column = own.column_by_name(name).ok_or_else(|| Error::Internal(format!("no column {name}")))?;
@@ -149,7 +150,7 @@ impl<'a> Join<'a> {
         choose(self.plan, when, joined)
     }
 
-    /// Deletes and changes rows of the table.
+    /// Applies actions to rows of the table.
     fn apply(&mut self, chosen: Vec<Chosen>, own: &RecordBatch, joined: &Joined, changes: &mut Changes) -> Result<()> {
         for Chosen { clause, rows } in chosen.into_iter().filter(|chosen| !chosen.rows.is_empty()) {
             let Some(clause) = self.plan.clauses.get_mut(clause) else { continue };
@@ -169,7 +170,7 @@ impl<'a> Join<'a> {
     }
 }
 
-/// For each clause, the rows to which it applies: those of which no clause before it holds.
+/// For each clause, the rows it applies to: those that no earlier clause applies to.
 fn choose(plan: &Plan, when: When, joined: &Joined) -> Result<Vec<Chosen>> {
     let mut left: Vec<u32> = (0..u32::try_from(joined.rows().num_rows()).unwrap_or(u32::MAX)).collect();
     let mut chosen = Vec::new();
@@ -189,7 +190,7 @@ fn choose(plan: &Plan, when: When, joined: &Joined) -> Result<Vec<Chosen>> {
     Ok(chosen)
 }
 
-/// The rows for which a condition holds.
+/// The rows for which a condition is true.
 fn holds(condition: &ReadyCondition, joined: &Joined, clause: &str) -> Result<BooleanBuffer> {
     let rows = joined.rows().num_rows();
     Ok(match condition {

@@ -1,4 +1,4 @@
-//! Rows of a table and of a source side by side, as conditions and new values see them: columns named `target.NAME` and
+//! Joined rows of a table and a source, as conditions and new values use them: columns are named `target.NAME` and
 //! `source.NAME`.
 
 use std::collections::HashSet;
@@ -17,12 +17,12 @@ use super::key::find;
 use crate::arrow::cells::StoredColumn;
 use crate::error::{Error, Result};
 
-/// What the names of a table's columns begin with.
+/// Prefix of the names of the table's columns.
 pub(crate) const TARGET: &str = "target";
-/// What the names of a source's columns begin with.
+/// Prefix of the names of the source's columns.
 pub(crate) const SOURCE: &str = "source";
 
-/// The columns that rows have of either side.
+/// The columns of both sides; `None` if rows of that side are missing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sides<'a> {
     pub(crate) target: Option<&'a Schema>,
@@ -30,10 +30,10 @@ pub(crate) struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    /// A filter over the columns of these sides.
+    /// Binds a filter to the columns of these sides.
     ///
     /// # Errors
-    /// A column that neither has, and a literal that does not fit one.
+    /// A column that neither side has, or a literal that does not fit one.
     pub(crate) fn bind(&self, filter: &Expr, case_sensitive: bool) -> Result<BoundExpr> {
         let mut sides = Vec::new();
         if let Some(schema) = self.target {
@@ -42,7 +42,7 @@ impl Sides<'_> {
         }
         if let Some(schema) = self.source {
             let options = FromArrow::for_version(3);
-            // What has no type of ours cannot be filtered by.
+            // Columns with unsupported types cannot be used in filters.
             let field = |field: &FieldRef| Some(Field::optional(0, field.name(), options.type_of(field).ok()?));
             sides.push((SOURCE, schema.fields().iter().filter_map(field).collect()));
         }
@@ -65,7 +65,7 @@ impl Sides<'_> {
         Ok(filter.bind(&Schema::new(0, fields)?, case_sensitive)?)
     }
 
-    /// The column of a name such as `source.x`: its path in joined rows.
+    /// Finds a column by a name such as `source.x`; returns its path in joined rows.
     pub(crate) fn column(&self, name: &str, case_sensitive: bool) -> Option<Vec<String>> {
         let (side, rest) = name.split_once('.')?;
         let path = match side {
@@ -90,7 +90,7 @@ impl Sides<'_> {
 }
 
 impl Sides<'_> {
-    /// Why there is no column of this name.
+    /// The error text for a column that does not exist.
     pub(crate) fn missing(&self, name: &str) -> String {
         let known = [(TARGET, self.target.is_some()), (SOURCE, self.source.is_some())];
         match known.iter().find(|(side, _)| *side == side_of(name)) {
@@ -123,8 +123,8 @@ impl Sides<'_> {
     }
 }
 
-/// The part of a condition on joined rows that is about the table alone, as a filter of the table: it matches each row of the
-/// table that the whole may match.
+/// The part of a condition on joined rows that concerns only the table, as a filter of the table. It matches every
+/// table row that the condition may match.
 pub(crate) fn of_target(condition: &Condition) -> Expr {
     let mut leaf = |leaf: &ConditionPredicate| {
         let ConditionPredicate::Literals(predicate) = leaf else { return Ok(Expression::True) };
@@ -143,7 +143,7 @@ pub(crate) fn of_target(condition: &Condition) -> Expr {
     }
 }
 
-/// The columns of joined rows that a filter tests, by the names that they have there.
+/// The columns that a filter uses, by their names in joined rows.
 pub(crate) fn columns_of(filter: &BoundExpr) -> HashSet<String> {
     let paths = filter.predicates().filter_map(|predicate| Some(path_of(&predicate.term.reference)?.swap_remove(0)));
     paths.collect()
@@ -160,12 +160,12 @@ fn side_of(name: &str) -> &str {
     [TARGET, SOURCE].into_iter().find(|known| side.eq_ignore_ascii_case(known)).unwrap_or(side)
 }
 
-/// Rows side by side.
+/// A batch of joined rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Joined(RecordBatch);
 
 impl Joined {
-    /// Columns by the names that they have here.
+    /// Joined rows with these columns, given by their names here.
     pub(crate) fn new(columns: Vec<(String, ArrayRef)>, rows: usize) -> Result<Self> {
         let field = |(name, array): &(String, ArrayRef)| ArrowField::new(name, array.data_type().clone(), true);
         let schema: SchemaRef = ArrowSchema::new(columns.iter().map(field).collect::<Vec<_>>()).into();
@@ -179,7 +179,7 @@ impl Joined {
         &self.0
     }
 
-    /// Some of the rows, each once and in their order.
+    /// A selection of the rows, each at most once and in their order.
     pub(crate) fn take(&self, rows: &[u32]) -> Result<Self> {
         if rows.len() == self.0.num_rows() {
             return Ok(self.clone());
@@ -188,7 +188,7 @@ impl Joined {
         Ok(Self(take_record_batch(&self.0, &rows).map_err(internal)?))
     }
 
-    /// A column, by its path.
+    /// Returns a column by its path.
     pub(crate) fn column(&self, path: &[String]) -> Result<ArrayRef> {
         StoredColumn::named(path.to_vec()).of(&self.0)
     }

@@ -1,7 +1,7 @@
-//! The key that rows of a table and of a source are joined by: its values of both sides in one comparable form.
+//! The key that joins rows of a table and a source: the values of both sides in one comparable form.
 //!
-//! Values are compared as the table's type has them, in Arrow's row form. As in SQL, NaN is equal to itself, -0.0 to 0.0, and null to
-//! nothing; for an upsert, null is equal to null.
+//! Values are compared in the types of the table, in Arrow's row format. As in SQL, NaN equals NaN, -0.0 equals 0.0,
+//! and null equals nothing; for an upsert, null equals null.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ use crate::write::intake::Intake;
 pub(crate) enum Equality {
     /// As SQL's `=`: null matches nothing.
     Sql,
-    /// Null is a key as any other.
+    /// Null matches null.
     Exact,
 }
 
-/// A column of the key, of both sides.
+/// A column of the key, on both sides.
 #[derive(Debug)]
 pub(crate) struct KeyColumn {
     /// The column of the table.
@@ -58,33 +58,33 @@ pub(crate) struct Key {
 #[derive(Debug)]
 pub(crate) struct Keys {
     rows: Rows,
-    /// Where a part of the key is null and matches nothing.
+    /// Rows with a null in the key, if that matches nothing.
     nulls: Option<NullBuffer>,
 }
 
 impl Keys {
-    /// The key of a row; none where it matches nothing.
+    /// The key of a row; `None` if it matches nothing.
     pub(crate) fn get(&self, row: usize) -> Option<&[u8]> {
         let is_null = self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
         (!is_null).then(|| self.rows.row(row).data())
     }
 
-    /// The number of rows.
+    /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows.num_rows()
     }
 
-    /// The memory that they take.
+    /// Memory used by the keys, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.rows.size()
     }
 }
 
 impl Key {
-    /// A key of pairs of names: of a column of the table and one of the source.
+    /// A key from pairs of column names, of the table and of the source.
     ///
     /// # Errors
-    /// A column that one of both sides lacks, or whose values cannot be compared.
+    /// A column that does not exist on its side, or whose values cannot be compared.
     pub(crate) fn new(
         table: &Schema,
         source: &ArrowSchema,
@@ -121,7 +121,7 @@ impl Key {
         Ok(Self { columns, equality, converter, types, given, intake, hasher: DefaultHashBuilder::default() })
     }
 
-    /// The columns of the key of rows of the source, in the types of the table.
+    /// The key columns of source rows, in the types of the table.
     pub(crate) fn source_columns(&mut self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
         let columns = self.columns.iter().map(|column| column.source.of(batch)).collect::<Result<Vec<_>>>()?;
         let given = RecordBatch::try_new(self.given.clone(), columns).map_err(internal)?;
@@ -129,7 +129,7 @@ impl Key {
         stored.columns().iter().zip(&self.types).map(|(column, ty)| conform(column, ty)).collect()
     }
 
-    /// The keys of columns that [`Key::source_columns`] returned.
+    /// The keys of columns returned by [`Key::source_columns`].
     pub(crate) fn of_columns(&self, columns: Vec<ArrayRef>) -> Result<Keys> {
         let columns: Vec<ArrayRef> = columns.into_iter().map(normalized).collect();
         let nulls = match self.equality {
@@ -141,7 +141,7 @@ impl Key {
         Ok(Keys { rows: self.converter.convert_columns(&columns).map_err(internal)?, nulls })
     }
 
-    /// The keys of rows of the table.
+    /// The keys of table rows.
     pub(crate) fn of_target(&self, batch: &RecordBatch) -> Result<Keys> {
         let columns = self.columns.iter().zip(&self.types);
         self.of_columns(columns.map(|(column, ty)| conform(&column.target.of(batch)?, ty)).collect::<Result<Vec<_>>>()?)
@@ -152,13 +152,13 @@ impl Key {
         self.hasher.hash_one(key)
     }
 
-    /// A key of the table as text: `id = 5, day = null`.
+    /// The key of a table row as text: `id = 5, day = null`.
     pub(crate) fn shown(&self, batch: &RecordBatch, row: usize) -> Result<String> {
         let columns = self.columns.iter().map(|column| Ok((&column.target, column.target.of(batch)?)));
         self.text(&columns.collect::<Result<Vec<_>>>()?, row)
     }
 
-    /// A key of the source as text.
+    /// The key of a source row as text.
     pub(crate) fn shown_of_source(&mut self, batch: &RecordBatch, row: usize) -> Result<String> {
         let values = self.source_columns(&batch.slice(row, 1))?;
         self.text(&self.columns.iter().map(|column| &column.target).zip(values).collect::<Vec<_>>(), 0)
@@ -173,7 +173,7 @@ impl Key {
     }
 }
 
-/// The path of a column by its name, with dots between the levels of structs, and its field.
+/// Finds a column by its name, with dots between the levels of structs; returns its path and its field.
 pub(crate) fn find(schema: &ArrowSchema, name: &str, case_sensitive: bool) -> Option<(Vec<String>, ArrowField)> {
     let same = |a: &str, b: &str| if case_sensitive { a == b } else { a.eq_ignore_ascii_case(b) };
     let mut fields = schema.fields();
@@ -198,7 +198,7 @@ pub(crate) fn find(schema: &ArrowSchema, name: &str, case_sensitive: bool) -> Op
     }
 }
 
-/// Floating-point numbers that SQL takes for equal, as one.
+/// Maps floating-point numbers that are equal in SQL to one representation.
 fn normalized(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Float32 => {

@@ -1,6 +1,7 @@
-//! What rows of a table have that may have a key of the source: a filter of the key's columns.
+//! A filter for rows of a table that may have a key of the source, used to prune files.
 //!
-//! A few keys are looked for one by one, many between the least and the greatest, so that the source need not be held for it.
+//! It lists a few keys one by one, and otherwise uses the minimum and maximum. It can thus be computed without holding
+//! the source in memory.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_row::{OwnedRow, RowConverter, SortField};
@@ -12,22 +13,22 @@ use super::key::Key;
 use crate::arrow::cells::value_at;
 use crate::error::{Error, Result};
 
-/// Keys that are looked for one by one in metadata.
+/// Maximum number of keys that the filter lists one by one.
 const MOST_KEYS: usize = 200;
 
-/// The values of a key's columns.
+/// The ranges of the key's columns.
 #[derive(Debug)]
 pub(crate) struct KeyRange {
     columns: Vec<Option<ColumnRange>>,
     rows: usize,
 }
 
-/// The values of one column.
+/// The range of one column.
 #[derive(Debug)]
 struct ColumnRange {
     name: String,
     ty: PrimitiveType,
-    /// All of them, as long as they are few.
+    /// All values, as long as there are few.
     few: Vec<Literal>,
     ends: Option<(End, End)>,
     has_null: bool,
@@ -36,7 +37,7 @@ struct ColumnRange {
 type End = (OwnedRow, Literal);
 
 impl KeyRange {
-    /// Of no rows yet.
+    /// The range of no rows.
     pub(crate) fn new(table: &Schema, key: &Key) -> Self {
         let column = |id: i32| {
             let Some(Type::Primitive(ty)) = table.find_type(id) else { return None };
@@ -46,7 +47,7 @@ impl KeyRange {
         Self { columns: key.columns.iter().map(|of_key| column(of_key.id)).collect(), rows: 0 }
     }
 
-    /// Adds the columns of the keys of some rows.
+    /// Adds the key columns of some rows.
     pub(crate) fn add(&mut self, columns: &[ArrayRef]) -> Result<()> {
         self.rows += columns.first().map_or(0, |column| column.len());
         let few = self.rows <= MOST_KEYS;
@@ -54,7 +55,7 @@ impl KeyRange {
         pairs.into_iter().try_for_each(|(range, column)| range.add(column, few))
     }
 
-    /// The filter; with `nulls`, null is a key as well.
+    /// The filter; with `nulls`, a null key matches too.
     pub(crate) fn filter(self, nulls: bool) -> Expr {
         if self.rows == 0 {
             return Expression::False;
@@ -122,7 +123,7 @@ impl ColumnRange {
     }
 }
 
-/// Whether the order of a type's values is the same in metadata, in files and in Arrow's row form.
+/// Whether the order of a type's values is the same in metadata, in files and in Arrow's row format.
 fn is_ordered(ty: &PrimitiveType) -> bool {
     use PrimitiveType as P;
     matches!(

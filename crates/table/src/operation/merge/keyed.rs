@@ -1,4 +1,4 @@
-//! Rows of a source in memory, found by their keys.
+//! Source rows in memory, indexed by key.
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow_buffer::BooleanBuffer;
@@ -11,10 +11,10 @@ use super::key::{Key, Keys};
 use crate::error::{Error, Result};
 use crate::interrupt;
 
-/// No further row.
+/// Marks the end of a list of rows with the same key.
 const END: u32 = u32::MAX;
 
-/// Rows that share batches with others, found by key.
+/// Rows in batches, indexed by key.
 #[derive(Debug)]
 pub(crate) struct KeyedRows {
     schema: SchemaRef,
@@ -23,26 +23,26 @@ pub(crate) struct KeyedRows {
     starts: Vec<usize>,
     keys: Vec<Keys>,
     len: usize,
-    /// The hash of each key, and the last row that has it.
+    /// The hash of each key, and the number of the last row with it.
     table: HashTable<(u64, u32)>,
-    /// For each row, one before it with the same key.
+    /// For each row, the previous row with the same key, or [`END`].
     before: Vec<u32>,
 }
 
-/// What two rows of a source with one key are.
+/// What to do with source rows that have the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doubles {
-    /// Allowed: what they do to the table is looked at.
+    /// Allowed here; the join checks their effects on the table.
     Keep,
     /// An error.
     Refuse,
 }
 
 impl KeyedRows {
-    /// Rows with their keys.
+    /// Indexes rows by their keys.
     ///
     /// # Errors
-    /// Two rows with one key, where they are refused.
+    /// Two rows with the same key if [`Doubles::Refuse`] applies.
     pub(crate) fn new(
         schema: SchemaRef,
         rows: Vec<(RecordBatch, Keys)>,
@@ -75,7 +75,7 @@ impl KeyedRows {
         Ok(own)
     }
 
-    /// Enters the rows of a batch; returns one whose key is refused.
+    /// Indexes the rows of a batch; returns a row whose key is a rejected duplicate.
     fn enter(&mut self, batch: usize, key: &Key, doubles: Doubles) -> Result<Option<usize>> {
         let Self { keys, starts, table, before, .. } = self;
         let (Some(own), Some(start)) = (keys.get(batch), starts.get(batch)) else { return Ok(None) };
@@ -98,7 +98,7 @@ impl KeyedRows {
         Ok(None)
     }
 
-    /// The number of rows.
+    /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -113,7 +113,7 @@ impl KeyedRows {
         &self.batches
     }
 
-    /// The rows with a key.
+    /// The rows with this key.
     pub(crate) fn find(&self, hash: u64, bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
         let same =
             |(other, last): &(u64, u32)| *other == hash && key_of(&self.keys, &self.starts, *last) == Some(bytes);
@@ -125,7 +125,7 @@ impl KeyedRows {
         })
     }
 
-    /// The rows that a later one with the same key follows.
+    /// For each row, whether a later row has the same key.
     pub(crate) fn replaced(&self) -> Vec<bool> {
         let mut replaced = vec![false; self.len];
         for before in self.before.iter().filter(|before| **before != END) {
@@ -136,7 +136,7 @@ impl KeyedRows {
         replaced
     }
 
-    /// Values of a column in some rows.
+    /// The values of a column in these rows.
     pub(crate) fn column(&self, place: usize, rows: &[u32]) -> Result<ArrayRef> {
         let columns: Vec<&dyn Array> =
             self.batches.iter().filter_map(|batch| Some(&**batch.columns().get(place)?)).collect();
@@ -144,7 +144,7 @@ impl KeyedRows {
         interleave(&columns, &places).map_err(internal)
     }
 
-    /// The rows of a batch that are not marked.
+    /// For each row of a batch, whether it is not marked.
     pub(crate) fn unmarked(&self, batch: usize, marked: &[bool]) -> BooleanArray {
         let start = self.starts.get(batch).copied().unwrap_or(0);
         let rows = self.batches.get(batch).map_or(0, RecordBatch::num_rows);
@@ -153,7 +153,7 @@ impl KeyedRows {
     }
 }
 
-/// The batch of a row, and its place there.
+/// The batch of a row, and its index there.
 fn place_of(starts: &[usize], row: usize) -> (usize, usize) {
     let batch = starts.partition_point(|start| *start <= row).saturating_sub(1);
     (batch, row - starts.get(batch).copied().unwrap_or(0))

@@ -1,8 +1,9 @@
-//! Merges: rows of a source against the rows of a table that have the same key (SQL's `MERGE INTO`).
+//! Merges the rows of a source into a table by key (SQL's `MERGE INTO`).
 //!
-//! [`run`] has the steps. [`clause`] is what is asked for, [`plan`] the same made ready for a table and a source, [`key`] how
-//! rows are compared, [`keyed`] the rows of a source in memory, [`join`] what meets what, [`changes`] what comes of it, and
-//! [`spill`] the rows of both sides on disk, where the source does not fit into memory. [`texts`] are values that look like columns.
+//! [`run`] has the steps. [`clause`] has the rules given by the caller; [`plan`] binds them to a table and a source;
+//! [`key`] compares rows; [`keyed`] indexes the source in memory; [`join`] matches rows; [`changes`] collects the
+//! results; [`spill`] holds both sides on disk if the source does not fit in memory. [`texts`] finds values that look
+//! like columns.
 
 pub(super) mod assigned;
 pub(super) mod changes;

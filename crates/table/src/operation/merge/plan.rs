@@ -1,4 +1,4 @@
-//! A merge made ready: its clauses, bound to the columns of a table and of a source, and the columns that they need.
+//! The plan of a merge: its clauses bound to the columns of a table and a source, and the columns that they need.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,26 +24,26 @@ use crate::write::Matching;
 use crate::write::conform::{Conform, extra_column, is_nameless_index};
 use crate::write::intake::Intake;
 
-/// Rules made ready.
+/// Rules bound to a table and a source.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) key: Key,
     pub(crate) doubles: Doubles,
     pub(crate) clauses: Vec<Ready>,
-    /// What is read of the table: these columns, then the path of the file and the position of the row.
+    /// The columns to read from the table, followed by the path of the file and the position of the row.
     pub(crate) read: Arc<Schema>,
-    /// Rows that are written.
+    /// The columns of the rows to write.
     pub(crate) written: SchemaRef,
-    /// Columns of the table that are read.
+    /// Names of the table's columns that are read.
     pub(crate) target: Vec<String>,
-    /// Columns of the source as they are held.
+    /// The columns of the source as they are held.
     pub(crate) source: SchemaRef,
-    /// Places of the columns of the source that joined rows have.
+    /// Indexes of the source columns that joined rows have.
     pub(crate) joined: Vec<usize>,
     given: Option<Given>,
 }
 
-/// A clause made ready.
+/// A clause bound to the columns.
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) name: String,
@@ -52,12 +52,12 @@ pub(crate) struct Ready {
     pub(crate) action: ReadyAction,
 }
 
-/// A condition, bound.
+/// A bound condition.
 pub(crate) enum ReadyCondition {
     Always,
     Filter(BoundCondition),
     Function(RowFunction),
-    /// Columns of both sides.
+    /// The columns that both sides have.
     Differs(Vec<String>),
 }
 
@@ -72,14 +72,14 @@ impl std::fmt::Debug for ReadyCondition {
     }
 }
 
-/// An action, bound.
+/// A bound action.
 #[derive(Debug)]
 pub(crate) enum ReadyAction {
     Delete,
     Write(Box<Assigned>),
 }
 
-/// Columns of the source in the types of the table's columns of the same names, the others behind them as they are.
+/// Converts source columns that the table also has to its types; the others follow unchanged.
 #[derive(Debug)]
 struct Given {
     stored: Vec<usize>,
@@ -89,10 +89,10 @@ struct Given {
 }
 
 impl Plan {
-    /// Makes rules ready for a table and a source.
+    /// Binds rules to a table and a source.
     ///
     /// # Errors
-    /// Clauses that are missing or can never apply, columns that are missing, and types that do not fit.
+    /// No clauses, or clauses that can never apply; missing columns; or types that do not fit.
     pub(crate) fn new(metadata: &TableMetadata, schema: &ArrowSchema, rules: &Rules) -> Result<Self> {
         let table = metadata.current_schema();
         check_order(&rules.clauses)?;
@@ -103,7 +103,7 @@ impl Plan {
             .clauses
             .iter()
             .any(|clause| matches!(clause.action, Action::WriteAll) || matches!(clause.condition, Condition::Differs));
-        // An upsert takes all columns and nothing else; what a merge takes besides, its clauses tell.
+        // An upsert writes all columns and uses no others; a merge may use more of them in its clauses.
         let is_exact = rules.exact || !rules.matching.allow_missing;
         if takes_all && is_exact {
             Conform::new(table, schema, rules.matching)?;
@@ -162,17 +162,17 @@ impl Plan {
         })
     }
 
-    /// Rows of the source as they are held.
+    /// Converts source rows to the form in which they are held.
     pub(crate) fn prepared(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
         self.given.as_mut().map_or(Ok(batch.clone()), |given| given.prepared(&batch, &self.source))
     }
 
-    /// Whether some clause is about rows like these.
+    /// Whether there is a clause for this kind of rows.
     pub(crate) fn has(&self, when: When) -> bool {
         self.clauses.iter().any(|clause| clause.when == when)
     }
 
-    /// Whether any number of rows of the source may match a row of the table: all do the same with it.
+    /// Whether several source rows may match one row of the table: only if all of them delete it unconditionally.
     pub(crate) fn allows_many(&self) -> bool {
         let mut matched = self.clauses.iter().filter(|clause| clause.when == When::Matched);
         let first = matched.next().map(|clause| (&clause.condition, &clause.action));
@@ -180,7 +180,7 @@ impl Plan {
     }
 }
 
-/// Rows of the table that no row of the source matches, and some clause may be about.
+/// A filter for table rows without a partner that some clause may apply to.
 pub(crate) fn alone(clauses: &[Clause]) -> Expr {
     let clauses = clauses.iter().filter(|clause| clause.when == When::NotMatchedBySource);
     let filters = clauses.map(|clause| match &clause.condition {
@@ -190,8 +190,8 @@ pub(crate) fn alone(clauses: &[Clause]) -> Expr {
     Expr::any(filters.collect())
 }
 
-/// Refuses columns that the table lacks and that neither the key nor a condition or value uses: clauses that take all columns would
-/// drop them, as after a column of the table was renamed.
+/// Rejects source columns that the table lacks and that no key, condition or value uses. Clauses that write all columns
+/// would silently drop them, for example after a column of the table was renamed.
 fn refuse_unused(table: &Schema, schema: &ArrowSchema, rules: &Rules, needed: &Needed) -> Result<()> {
     let same =
         |one: &str, other: &str| if rules.case_sensitive { one == other } else { one.eq_ignore_ascii_case(other) };
@@ -219,16 +219,16 @@ fn refuse_unused(table: &Schema, schema: &ArrowSchema, rules: &Rules, needed: &N
     }
 }
 
-/// Whether a text has this name, and not as the beginning of a longer one.
+/// Whether a text has this name other than as a prefix of a longer one.
 fn names(text: &str, name: &str) -> bool {
     let goes_on = |rest: &str| rest.starts_with(|c: char| c == '_' || c.is_alphanumeric());
     text.match_indices(name).any(|(at, _)| !text.get(at + name.len()..).is_some_and(goes_on))
 }
 
-/// Columns that clauses need of joined rows.
+/// The columns that clauses need in joined rows.
 #[derive(Debug, Default)]
 struct Needed {
-    /// A function needs them all.
+    /// Whether all columns are needed: a function may use any of them.
     everything: bool,
     columns: HashSet<String>,
 }
@@ -294,7 +294,7 @@ fn ready(
     Ok(Ready { name: clause.name.clone(), when: clause.when, condition, action })
 }
 
-/// Refuses texts that look like columns.
+/// Rejects strings that look like columns.
 fn refuse_columns(texts: &[(String, String)], sides: &Sides<'_>) -> Result<()> {
     for (column, text) in texts {
         let known = |name: &str| {
@@ -324,7 +324,7 @@ fn refuse_columns(texts: &[(String, String)], sides: &Sides<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what cannot be meant.
+/// Rejects clauses in an order that cannot be intended.
 fn check_order(clauses: &[Clause]) -> Result<()> {
     if clauses.is_empty() {
         return Err(Error::invalid("merge: there are no clauses: say what is done with rows that match, or do not"));
@@ -354,7 +354,7 @@ fn is_unconditional(clause: &Clause) -> bool {
     matches!(clause.condition, Condition::Always)
 }
 
-/// The same error, with the clause that it is of.
+/// Adds the name of the clause to an error.
 fn named(error: Error, clause: &str) -> Error {
     match error {
         Error::Column { column, message } => Error::Column { column, message: format!("{clause}: {message}") },
@@ -369,7 +369,7 @@ fn double_name(schema: &ArrowSchema) -> Option<String> {
     schema.fields().iter().find(|field| !names.insert(field.name().as_str())).map(|field| field.name().clone())
 }
 
-/// Whether a column is a top-level one or inside of it.
+/// Whether a column is the top-level column `top` or nested in it.
 fn is_within(table: &Schema, id: i32, top: i32) -> bool {
     let mut next = Some(id);
     while let Some(id) = next {
@@ -381,7 +381,8 @@ fn is_within(table: &Schema, id: i32, top: i32) -> bool {
     false
 }
 
-/// Nulls in required columns are found where the rows are written, with the names of the columns.
+/// All fields as nullable: nulls in required columns are detected when rows are written, where errors have the names of
+/// the columns.
 fn nullable(schema: &ArrowSchema) -> ArrowSchema {
     let field = |field: &FieldRef| field.as_ref().clone().with_nullable(true);
     ArrowSchema::new(schema.fields().iter().map(field).collect::<Vec<_>>())

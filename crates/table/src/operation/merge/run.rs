@@ -1,9 +1,9 @@
 //! The steps of a merge.
 //!
-//! The source is read first. Where it fits into half of the memory that is allowed, the table's rows are read once, and each
-//! meets the rows of its key; otherwise both sides go to disk, divided by the hash of the key, and one part after the other is
-//! joined. Only files are read that may have keys of the source, unless rows without a partner matter. Changed rows are
-//! written as they come.
+//! The source is read first. If it fits in half of the memory limit, the table is read once and joined with it.
+//! Otherwise both sides are written to disk, partitioned by the hash of the key, and joined part by part. Only files
+//! that may have keys of the source are read, unless a clause applies to rows without a partner. Changed rows are
+//! written immediately.
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
@@ -27,49 +27,50 @@ use crate::operation::row_change::Command;
 use crate::operation::rows::widened::Widened;
 use crate::write::{TableWriter, WriterConfig};
 
-/// Parts that a source on disk is divided into, whose size is not known before.
+/// Number of parts of a source on disk, whose size is not known in advance.
 const PARTS: usize = 64;
-/// Bytes of a part that is not divided once more, however little memory is allowed.
+/// A part of at most this many bytes is not divided further, however low the memory limit.
 const LEAST_PART: usize = 16 << 10;
-/// Times that a part on disk is divided once more, where it does not fit into memory: all rows of one key are one part.
+/// How many times a part that does not fit in memory is divided further. The limit is needed because rows with the same
+/// key always stay in one part.
 const MOST_DEPTH: u32 = 3;
-/// Bits of hashes of keys of the source that are kept to leave rows of the table out early.
+/// Size in bits of the bitmap of source key hashes, which skips rows of the table that have no partner.
 const SEEN_BITS: u64 = 1 << 26;
-/// Bytes that the table of a join has for each row of the source.
+/// Memory for each source row in the hash table of a join.
 const BYTES_PER_ROW: usize = 32;
 
-/// What a merge does.
+/// Options of a merge.
 #[derive(Debug, Clone)]
 pub struct MergeOptions {
-    /// What is compared, and what is done.
+    /// How rows are matched and what is done with them.
     pub rules: Rules,
-    /// Whether columns of the source that the table lacks are added to it, in the same commit, where a clause takes all columns.
+    /// Whether source columns that the table lacks are added to it in the same commit, if a clause writes all columns.
     pub evolve: bool,
-    /// Bytes that it may take, about.
+    /// Approximate memory limit in bytes.
     pub memory_limit: usize,
-    /// How rows are changed.
+    /// Options of the row change.
     pub rows: RowOptions,
 }
 
-/// What a merge has done, or would do.
+/// The effects of a merge, made or planned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// Rows of the table that were changed.
+    /// Number of changed rows of the table.
     pub rows_updated: i64,
-    /// Rows that were added.
+    /// Number of added rows.
     pub rows_inserted: i64,
-    /// Rows of the table that were deleted.
+    /// Number of deleted rows of the table.
     pub rows_deleted: i64,
-    /// What became of the files.
+    /// Counts of the row change.
     pub replaced: RowsReplaced,
 }
 
 impl Transaction {
-    /// Changes, deletes and adds rows by those of a source, in one snapshot.
+    /// Updates, deletes and inserts rows according to a source, in one snapshot.
     ///
     /// # Errors
-    /// What is wrong with the rules or the rows, several rows of the source for one row of the table, and what is wrong with the
-    /// table or the storage. What was written is deleted then.
+    /// Invalid rules or rows, several source rows for one row of the table, or an error of the table or the storage;
+    /// written files are deleted.
     pub fn merge(
         &mut self,
         schema: &ArrowSchema,
@@ -90,7 +91,7 @@ impl Transaction {
         let Source { range, held, .. } = source;
         let filter = Expr::or(range.filter(rules.exact), alone(&rules.clauses));
         let branch = &rows.snapshot.branch;
-        // Only who asks for less than usual pays with fewer threads.
+        // A limit reduces the number of threads, so it is passed on only if it is below the default.
         let memory = Some(memory_limit).filter(|limit| *limit < MEMORY_LIMIT);
         let candidates =
             Matches::candidates(self.storage(), &table.metadata, branch, &filter, rules.case_sensitive, memory)?;
@@ -131,7 +132,8 @@ impl Transaction {
     }
 }
 
-/// The columns of the source that the table is to have: not those that are only compared with a column of another name.
+/// The source columns that the table should have: all except those that are only compared with a column of another
+/// name.
 fn wanted(schema: &ArrowSchema, rules: &Rules) -> ArrowSchema {
     let is_key = |name: &str| rules.on.iter().any(|(ours, theirs)| theirs == name && ours != name);
     let fields = schema.fields().iter().filter(|field| !is_key(field.name()));
@@ -142,7 +144,7 @@ fn arrow_of(plan: &Plan) -> Result<SchemaRef> {
     Ok(plan.read.to_arrow(&ToArrow::default())?.into())
 }
 
-/// The rows of a source as they come.
+/// Receives the rows of a source.
 struct Source {
     range: KeyRange,
     held: Held,
@@ -150,15 +152,15 @@ struct Source {
     memory: usize,
 }
 
-/// Where the rows of a source are.
+/// Where the rows of a source are held.
 enum Held {
-    /// With their keys, and the bytes that they take.
+    /// In memory, with their keys and their size in bytes.
     Memory(Vec<(RecordBatch, Keys)>, usize),
-    /// On disk, with what is known of their keys.
+    /// On disk, with a bitmap of their keys.
     Disk(Spill, Seen),
 }
 
-/// Hashes of keys that a source may have.
+/// A bitmap of key hashes: a missing bit proves that the source does not have the key.
 struct Seen(Vec<u64>);
 
 impl Seen {
@@ -219,17 +221,18 @@ fn spill_source(plan: &Plan, spill: &mut Spill, seen: &mut Seen, batch: &RecordB
     spill.add(batch, &parts(plan, keys, 0, PARTS))
 }
 
-/// The part of each row at a depth. Rows whose key matches nothing may be anywhere.
+/// The part of each row at a depth. Rows with a key that matches nothing are distributed evenly.
 fn parts(plan: &Plan, keys: &Keys, depth: u32, count: usize) -> Vec<Option<usize>> {
     let part = |row: usize| match keys.get(row) {
-        // Other bits than those that the table of a join goes by.
+        // Uses other bits than the hash table of a join, which would otherwise get many collisions.
         Some(key) => usize::try_from(plan.key.hash(key) >> (32 + 6 * depth)).unwrap_or(usize::MAX) % count,
         None => row % count,
     };
     (0..keys.len()).map(part).map(Some).collect()
 }
 
-/// Rows of the table on disk: those that may have a partner, or all where those without one matter. None without any.
+/// Writes rows of the table to disk: those that may have a partner, or all if a clause applies to rows without one.
+/// `None` if there are no rows.
 fn spilled(
     plan: &Plan,
     candidates: &Candidates,
@@ -258,7 +261,7 @@ fn spilled(
     Ok(spill)
 }
 
-/// Joins what is on disk, part by part; a part that is too large is divided once more.
+/// Joins rows on disk part by part; a part that is too large is divided further.
 fn join_parts(
     plan: &mut Plan,
     source: &mut Spill,
@@ -304,7 +307,7 @@ fn join_parts(
     Ok(())
 }
 
-/// Bytes that a batch holds, without what else its buffers hold.
+/// The size of a batch in bytes, without the unused parts of shared buffers.
 fn bytes_of(batch: &RecordBatch) -> usize {
     let column =
         |array: &ArrayRef| array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size());

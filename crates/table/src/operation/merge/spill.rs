@@ -1,4 +1,4 @@
-//! Rows on disk, by the hash of their keys: what does not fit into memory is joined one part after the other.
+//! Holds rows on disk, partitioned by the hash of their keys, so that a join can process one part at a time.
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::{ArrowError, SchemaRef};
@@ -8,13 +8,13 @@ use arrow_select::take::take_record_batch;
 use crate::error::{Error, Result};
 use crate::spill::{SpillFile, Spilled};
 
-/// Rows in a temporary file.
+/// Rows in a temporary file, divided into parts.
 #[derive(Debug)]
 pub(crate) struct Spill {
     schema: SchemaRef,
     file: SpillFile,
     parts: Vec<Part>,
-    /// Bytes of rows of one part that wait to be written.
+    /// Bytes of buffered rows at which a part is written.
     buffer: usize,
 }
 
@@ -24,22 +24,22 @@ struct Part {
     pending: Vec<RecordBatch>,
     pending_bytes: usize,
     written: Vec<Spilled>,
-    /// Bytes of all of its rows in memory.
+    /// Size of all of its rows in memory, in bytes.
     bytes: usize,
 }
 
 impl Spill {
-    /// A file for rows in so many parts, of which `memory` bytes may wait in memory.
+    /// Creates a file for rows in this number of parts, buffering about `memory` bytes.
     ///
     /// # Errors
-    /// A folder of temporary files that cannot be written to.
+    /// The folder of temporary files is not writable.
     pub(crate) fn new(schema: SchemaRef, parts: usize, memory: usize) -> Result<Self> {
         let buffer = (memory / parts.max(1)).clamp(4 << 10, 1 << 20);
         let parts = std::iter::repeat_with(Part::default).take(parts).collect();
         Ok(Self { schema, file: SpillFile::create()?, parts, buffer })
     }
 
-    /// Adds rows, each to its part; those of no part are left out.
+    /// Adds rows to their parts; rows without a part are dropped.
     pub(crate) fn add(&mut self, batch: &RecordBatch, parts: &[Option<usize>]) -> Result<()> {
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); self.parts.len()];
         for (row, part) in (0_u32..).zip(parts) {
@@ -61,12 +61,12 @@ impl Spill {
         Ok(())
     }
 
-    /// Bytes that the rows of a part take in memory.
+    /// Size of the rows of a part in memory, in bytes.
     pub(crate) fn bytes(&self, part: usize) -> usize {
         self.parts.get(part).map_or(0, |part| part.bytes)
     }
 
-    /// The number of parts.
+    /// Number of parts.
     pub(crate) fn parts(&self) -> usize {
         self.parts.len()
     }
@@ -76,7 +76,7 @@ impl Spill {
         &self.schema
     }
 
-    /// The rows of a part, which are then no longer here.
+    /// Removes and returns the rows of a part.
     pub(crate) fn take(&mut self, part: usize) -> impl Iterator<Item = Result<RecordBatch>> + use<> {
         let part = self.parts.get_mut(part).map(std::mem::take).unwrap_or_default();
         let written = part.written.into_iter().flat_map(|written| -> Box<dyn Iterator<Item = Result<RecordBatch>>> {

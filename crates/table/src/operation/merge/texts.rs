@@ -1,15 +1,15 @@
-//! Texts that are given as values and look like columns: `s.name`, `upper(source.name)`.
+//! Finds strings given as values that look like columns: `s.name`, `upper(source.name)`.
 //!
-//! Only `source.NAME` and `target.NAME` are columns; every other text is a value. Who writes the alias of another engine, or a call,
-//! would store the text itself in every row, so it is refused.
+//! Only `source.NAME` and `target.NAME` are columns; every other string is a value. Someone who writes the alias of
+//! another engine, or a function call, would store that text in every row, so such strings are rejected.
 
 use super::joined::{SOURCE, TARGET};
 
-/// What stands in expressions and seldom in names and dates.
+/// Operators that are common in expressions and rare in names and dates.
 const OPERATORS: [&str; 7] = ["(", " + ", " - ", " * ", " / ", " % ", "||"];
 
-/// The part of a text that names a column, where the text looks like an expression: `WORD.NAME` by itself, in a call or among
-/// operators, or the name of a column as an argument of a call. `is_column` says whether there is a column of a name.
+/// The part of a text that names a column, if the text looks like an expression: `WORD.NAME` by itself, in a call or
+/// among operators, or a column name as an argument of a call. `is_column` says whether a column with this name exists.
 pub fn column_in_text(text: &str, is_column: impl Fn(&str) -> bool) -> Option<&str> {
     let text = text.trim();
     let pieces =

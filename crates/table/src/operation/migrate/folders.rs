@@ -1,4 +1,4 @@
-//! The files below a folder, and the partitions that the names of folders between them tell.
+//! Lists the files of a folder, and the partitions in the names of its subfolders.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use icefield_format::types::{Field, PrimitiveType, Schema, Type};
 use crate::error::{Error, Result};
 use crate::storage::{Entry, Storage};
 
-/// Folders in which other table formats keep what is deleted: without these, their files have rows that are gone.
+/// Folders in which other table formats record deletions. Reading such files without these records would return deleted
+/// rows.
 const LOGS: [(&str, &str); 4] = [
     ("_delta_log", "a Delta table"),
     (".hoodie", "a Hudi table"),
@@ -18,10 +19,10 @@ const LOGS: [(&str, &str); 4] = [
     ("metadata", "an Iceberg table"),
 ];
 
-/// The files of a folder, and the partition columns of all of them.
+/// The files of a folder, and their common partition columns.
 pub(super) struct Folders {
     pub(super) files: Vec<Entry>,
-    /// Names of the partition columns, and their values as they stand in the names of folders.
+    /// Names of the partition columns, with their values as written in the names of subfolders.
     columns: Vec<(String, Vec<String>)>,
 }
 
@@ -69,7 +70,7 @@ impl Folders {
                 )));
             }
             for ((_, values), (_, value)) in columns.iter_mut().zip(own) {
-                // Files are sorted by path: those of a folder come one after the other.
+                // Files are sorted by path, so those of one folder are adjacent.
                 if values.last() != Some(&value) {
                     values.push(value);
                 }
@@ -78,7 +79,7 @@ impl Folders {
         Ok(Self { files, columns })
     }
 
-    /// The schema with the partition columns, and the spec of these.
+    /// Adds the partition columns to the schema; returns it with their partition spec.
     pub(super) fn with_partitions(
         &self,
         schema: Schema,
@@ -117,7 +118,7 @@ impl Folders {
     }
 }
 
-/// Whether a file is a manifest or a list of them: what a process leaves that ended in the middle of a migration.
+/// Whether a file is a manifest or a manifest list, left by a process that ended in the middle of a migration.
 fn is_left_over(below: &str) -> bool {
     const UUID_CHARS: usize = 36;
     let name = below.strip_prefix("metadata/").filter(|name| name.ends_with(".avro"));
@@ -126,7 +127,7 @@ fn is_left_over(below: &str) -> bool {
     })
 }
 
-/// Refuses files of tables that are more than their files: some of these files may hold rows that were deleted.
+/// Rejects folders of other table formats: their files may have deleted rows.
 fn check_is_plain(folder: &str, below: &str) -> Result<()> {
     let (first, rest) = below.split_once('/').unwrap_or((below, ""));
     let is_log = |name: &str| match name {
@@ -152,7 +153,7 @@ fn check_is_plain(folder: &str, below: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether files and folders of this name are no part of a table.
+/// Whether files and folders with this name are not part of a table.
 fn is_hidden(name: &str) -> bool {
     name.starts_with('.') || (name.starts_with('_') && !name.contains('='))
 }

@@ -1,7 +1,7 @@
-//! Tables of a folder in Hive's layout (Java's `migrate` and `snapshot` of Spark tables): the files and partitions of the
-//! folder, and a schema that all of its files fit.
+//! Inspects a folder in Hive's layout (Java's `migrate` and `snapshot` of Spark tables): its files, its partitions, and
+//! a schema that fits all of the files.
 //!
-//! What is found defines a table, to which `add_files` adds the files where they are.
+//! The result defines a table, to which `add_files` adds the files without moving them.
 
 mod folders;
 mod options;
@@ -15,26 +15,26 @@ use crate::storage::Storage;
 use folders::Folders;
 pub use options::FolderOptions;
 
-/// What a folder has.
+/// The contents of a folder, as the definition of a table.
 #[derive(Debug, Clone)]
 pub struct FolderTable {
-    /// The columns of all files, which are optional, and behind them the partition columns that files lack.
+    /// The columns of all files, all optional, followed by partition columns that files lack.
     pub schema: Schema,
-    /// The partition columns by identity, the outermost folder first.
+    /// The partition columns with identity transforms, outermost folder first.
     pub partition_spec: PartitionSpec,
     /// Locations of the files.
     pub paths: Vec<String>,
-    /// Bytes of the files.
+    /// Total size of the files in bytes.
     pub bytes: u64,
 }
 
-/// Looks at a folder: at the names of all files and folders below it, and at the schemas of the files.
+/// Inspects a folder: the names of all files and subfolders, and the schemas of the files.
 ///
-/// Files and folders whose names begin with `.` or `_` are left out, unless they are `_name=value`; so are empty files.
+/// Skips empty files, and files and folders whose names begin with `.` or `_`, except `_name=value`.
 ///
 /// # Errors
-/// A folder without files, or that a table format with a log of its own has; files that are no data files, or of another
-/// format than is said; files whose partitions or columns contradict each other.
+/// A folder without files, or one that belongs to a table format with its own log; files that are not data files, or
+/// not of the given format; or files with contradicting partitions or columns.
 pub fn look_at(storage: &Storage, folder: &str, options: &FolderOptions) -> Result<FolderTable> {
     let found = Folders::find(storage, folder)?;
     let schema = schema::of_files(storage, &found.files, options)?;

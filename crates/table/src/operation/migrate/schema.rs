@@ -1,4 +1,4 @@
-//! A schema that all files of a folder fit: the union of theirs by name ("Schema Evolution").
+//! Computes a schema that fits all files of a folder: the union of their columns by name ("Schema Evolution").
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::operation::add_files::format_of;
 use crate::runtime;
 use crate::storage::{Entry, Storage};
 
-/// The columns of all files. All are optional, as some files may lack them and others may have nulls.
+/// The columns of all files. All are optional: some files may lack them, and others may have nulls.
 pub(super) fn of_files(storage: &Storage, files: &[Entry], options: &FolderOptions) -> Result<Schema> {
     let read = |file: &Entry| {
         interrupt::check()?;
@@ -32,7 +32,7 @@ pub(super) fn of_files(storage: &Storage, files: &[Entry], options: &FolderOptio
             last = Some(schema);
             continue;
         };
-        // Most files of a folder have the columns of the one before.
+        // Most files of a folder have the same columns as the previous one.
         if last.is_some_and(|last| last.same_schema(schema)) {
             continue;
         }
@@ -55,12 +55,12 @@ fn of_file(storage: &Storage, file: &Entry, options: &FolderOptions) -> Result<S
     }
     let mut reader = file::open(storage, path, format.name(), FileContent::Data, file.size)?;
     let fields = reader.bind(&Fields::clone, &Arc::new(Schema::new(0, Vec::new())?));
-    // The last one is made up, for positions of rows.
+    // The last column is synthetic: the positions of rows.
     let stored: Fields = fields.iter().take(fields.len().saturating_sub(1)).cloned().collect();
     let stored = ArrowSchema::new(stored);
     let of_version = |version| Schema::from_arrow(&stored, &FromArrow::for_version(version));
     let schema = of_version(options.format_version).map_err(|error| {
-        // The files stay as they are: only another version helps.
+        // The files are not rewritten, so only another format version helps.
         let hint = match options.format_version < 3 && of_version(3).is_ok() {
             true => "; it fits a table of version 3: pass properties={\"format-version\": \"3\"}",
             false => "",
@@ -68,11 +68,11 @@ fn of_file(storage: &Storage, file: &Entry, options: &FolderOptions) -> Result<S
         Error::invalid(format!("{path}: {error}{hint}"))
     })?;
     let fields = schema.fields().iter().map(optional).collect();
-    // The table assigns its own ids.
+    // The table assigns its own field ids.
     Ok(Schema::new(0, fields)?.with_fresh_ids(0, &mut 0)?)
 }
 
-/// The field, and all inside of it but the keys of maps, with nulls.
+/// The field with all of its parts optional, except keys of maps.
 fn optional(field: &Field) -> Field {
     let ty = match &field.ty {
         Type::Struct(ty) => Type::from(StructType::new(ty.fields.iter().map(optional).collect())),
