@@ -1,4 +1,4 @@
-//! Compatibility of schemas with a format version ("Schemas and Data Types"), and with the schema of a reader or writer.
+//! Checks schemas against a format version ("Schemas and Data Types"), and against the schema of a reader or writer.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,15 +6,14 @@ use super::promotion::is_promotion_allowed;
 use super::{Field, PrimitiveType, Schema, StructType, Type};
 use crate::error::{Error, Result};
 
-/// The first format version with initial defaults.
+/// First format version with initial defaults.
 const DEFAULTS_FROM: u8 = 3;
 
-/// Promotions of data on its way into a table: those that every format version has.
+/// Type promotions of written data: only those that every format version has.
 const WRITE_PROMOTIONS: u8 = 1;
 
 impl Type {
-    /// The first format version that has this type; of a nested type, whatever is inside. `None`: no version that is
-    /// known here.
+    /// First format version that has this type with all nested types; `None` if no known version has it.
     pub fn first_format_version(&self) -> Option<u8> {
         use PrimitiveType as P;
         match self {
@@ -29,8 +28,8 @@ impl Type {
 }
 
 impl Schema {
-    /// Why a table of this format version cannot have this schema: every field of a type that the version does not
-    /// have, and every initial default where it has none.
+    /// Checks that a table of this format version can have this schema. The error lists every field of a type that the
+    /// version does not have, and every initial default before version 3.
     pub fn check_compatibility(&self, format_version: u8) -> Result<()> {
         let mut problems = BTreeMap::new();
         for id in self.ids() {
@@ -60,29 +59,29 @@ fn problem(field: &Field, name: &str, format_version: u8) -> Option<String> {
     }
 }
 
-/// What is compared when data of one schema is read into or written to a table of another.
+/// What to compare when data of one schema is read as, or written to, another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checks {
-    /// Fields must come in the table's order.
+    /// Fields must be in the table's order.
     pub ordering: bool,
-    /// A required field must not get optional values. For elements and map values this is always checked.
+    /// A required field must not receive optional values. For elements and map values this is always checked.
     pub nullability: bool,
 }
 
 impl Checks {
-    /// Writing, column by column in the table's order.
+    /// Writing with columns in the table's order.
     pub const WRITE: Self = Self { ordering: true, nullability: true };
-    /// Writing, columns found by id.
+    /// Writing with columns matched by id.
     pub const WRITE_UNORDERED: Self = Self { ordering: false, nullability: true };
-    /// Types only: whether there are nulls is seen from the data.
+    /// Types only: the data shows whether there are nulls.
     pub const TYPES: Self = Self { ordering: true, nullability: false };
     /// Reading.
     pub const READ: Self = Self { ordering: false, nullability: true };
 }
 
 impl Schema {
-    /// Everything that keeps data of the schema `given` from being read as (or written to) this one; fields are
-    /// matched by id. Each problem begins with the path of the field.
+    /// Lists why data of the schema `given` cannot be read as, or written to, this schema; fields are matched by id.
+    /// Each problem begins with the path of the field.
     pub fn compatibility_errors(&self, given: &Self, checks: Checks) -> Vec<String> {
         let mut problems = Problems { checks, list: Vec::new() };
         problems.structure(self.as_struct(), given.as_struct(), "");

@@ -1,4 +1,4 @@
-//! Assigning field ids: fresh ones for a new table, those of another schema by name ("Field IDs").
+//! Assigns field ids: fresh ones for a new table, or by name those of another schema ("Field IDs").
 
 use std::sync::Arc;
 
@@ -7,13 +7,14 @@ use super::{Field, Schema, StructType, Type};
 use crate::error::{Error, Result};
 
 impl Schema {
-    /// The same columns with new ids, counted on from `last_id`: all fields of a struct before those inside them.
+    /// Returns the same columns with new ids above `last_id`; all fields of a struct are numbered before the fields
+    /// inside them.
     pub fn with_fresh_ids(&self, schema_id: i32, last_id: &mut i32) -> Result<Self> {
         self.with_ids(schema_id, &mut |_| next_id(last_id))
     }
 
-    /// The same columns with the ids that `base` has for their full names, and new ones counted on from `last_id`
-    /// for the names that it does not have.
+    /// Returns the same columns with the ids that `base` has for their full names; other fields get new ids above
+    /// `last_id`.
     pub fn with_fresh_ids_from(&self, base: &Self, last_id: &mut i32) -> Result<Self> {
         self.with_ids(0, &mut |field| {
             let known = self.column_name(field.id).and_then(|name| base.names().get(name));
@@ -21,13 +22,13 @@ impl Schema {
         })
     }
 
-    /// The same columns with the ids of `source`, found by name; a field that `source` lacks is an error.
+    /// Returns the same columns with the ids of `source`, matched by name; an error if `source` lacks a field.
     pub fn with_ids_of(&self, source: &Self, case_sensitive: bool) -> Result<Self> {
         let root = Reassign { case_sensitive, last_id: None }.structure(self.as_struct(), source.as_struct())?;
         self.renumbered(0, root)
     }
 
-    /// The same columns with the ids of `source`, found by name, and new ones above its highest for all others.
+    /// Returns the same columns with the ids of `source`, matched by name; other fields get new ids above its highest.
     pub fn with_ids_of_or_fresh(&self, source: &Self, case_sensitive: bool) -> Result<Self> {
         let mut reassign = Reassign { case_sensitive, last_id: Some(source.highest_field_id()) };
         let root = reassign.structure(self.as_struct(), source.as_struct())?;
@@ -39,7 +40,8 @@ impl Schema {
         self.renumbered(schema_id, StructType { fields })
     }
 
-    /// A schema of these columns, which are ours but for their ids; identifier fields follow by name.
+    /// Creates a schema from these columns, which differ from `self` only in their ids; identifier fields are matched
+    /// by name.
     fn renumbered(&self, schema_id: i32, root: StructType) -> Result<Self> {
         let schema = Self::from_struct(schema_id, Arc::new(root))?;
         if self.identifier_field_ids().is_empty() {
@@ -56,12 +58,12 @@ impl Schema {
 }
 
 impl Type {
-    /// The same type with new ids for the fields inside, counted on from `last_id`.
+    /// Returns the same type with new ids above `last_id` for its nested fields.
     pub fn with_fresh_ids(&self, last_id: &mut i32) -> Result<Self> {
         self.with_ids(&mut |_| next_id(last_id))
     }
 
-    /// The same type with other ids for the fields inside: all of one level before those inside them.
+    /// Returns the same type with other ids for its nested fields; each level is numbered before the next one.
     pub(super) fn with_ids(&self, assign: &mut dyn FnMut(&Field) -> Result<i32>) -> Result<Self> {
         if !self.is_nested() {
             return Ok(self.clone());
@@ -70,13 +72,13 @@ impl Type {
     }
 }
 
-/// The id after `last_id`.
+/// Increments `last_id` and returns it.
 pub(crate) fn next_id(last_id: &mut i32) -> Result<i32> {
     *last_id = last_id.checked_add(1).ok_or_else(|| Error::invalid("all field ids are used up"))?;
     Ok(*last_id)
 }
 
-/// Ids for all of `fields` first, then for their nested fields.
+/// Assigns ids to all of `fields`, then to their nested fields.
 pub(super) fn with_ids<'a>(
     fields: impl Iterator<Item = &'a Field> + Clone,
     assign: &mut dyn FnMut(&Field) -> Result<i32>,
@@ -86,10 +88,10 @@ pub(super) fn with_ids<'a>(
     numbered.collect()
 }
 
-/// Finds fields of one schema in another by their names, level by level.
+/// Matches fields of one schema with those of another by name, level by level.
 struct Reassign {
     case_sensitive: bool,
-    /// Where new ids are counted on from; `None`: a field that is not found is an error.
+    /// Last id assigned to new fields; `None`: an unmatched field is an error.
     last_id: Option<i32>,
 }
 

@@ -1,4 +1,4 @@
-//! Lookup of a schema's fields by id and by name.
+//! Finds the fields of a schema by id and by name.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -9,34 +9,34 @@ use super::{Field, PrimitiveType, StructType, Type};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
-/// Limit of the bytes of all full names of one schema: a long name is repeated in the names of all fields below it.
+/// Limit of the bytes of all full names in a schema: a long name is repeated in the names of all its nested fields.
 const LONGEST_NAMES: usize = 1 << 26;
 
-/// Lookups over the fields of a struct, nested ones included.
+/// Index of the fields of a struct, nested ones included.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     by_id: HashMap<i32, Place>,
     by_name: HashMap<String, i32>,
     by_lower_case_name: OnceLock<Result<HashMap<String, i32>>>,
-    /// Ids from the first field to the last, parents before their children.
+    /// Ids in field order, parents before their children.
     ids: Vec<i32>,
 }
 
-/// Where a field stands.
+/// Position of a field in the schema.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// Its name and those of its ancestors, joined by dots.
+    /// Full name: its own and those of its ancestors, joined by dots.
     pub(super) name: String,
     /// Id of the parent field.
     pub(super) parent: Option<i32>,
-    /// The path to it: positions in structs; 0 is the element of a list and the key of a map, 1 a map's value.
+    /// Path to it: indices in structs; 0 for a list's element and a map's key, 1 for a map's value.
     pub(super) path: Box<[usize]>,
-    /// Whether one of its ancestors is a list or a map.
+    /// Whether any of its ancestors is a list or a map.
     pub(super) repeated: bool,
 }
 
 impl Index {
-    /// Indexes the fields of a struct. Ids and full names must be unique.
+    /// Indexes the fields of a struct, whose ids and full names must be unique.
     pub(super) fn new(root: &StructType, limits: &Limits) -> Result<Self> {
         let mut builder = Builder { index: Self::default(), short_names: Vec::new(), name_bytes: 0, limits };
         builder.children(Children::of_struct(root), &Above::default(), false, 0)?;
@@ -59,7 +59,7 @@ impl Index {
         &self.by_name
     }
 
-    /// The names in lower case; an error if two fields then have the same one.
+    /// Returns the index by lower-case name; an error if two names differ only in case.
     pub(super) fn by_lower_case_name(&self) -> Result<&HashMap<String, i32>> {
         self.by_lower_case_name.get_or_init(|| self.lower_case()).as_ref().map_err(Clone::clone)
     }
@@ -78,7 +78,7 @@ impl Index {
     }
 }
 
-/// What a field inherits from the fields around it.
+/// What a field inherits from its ancestors.
 #[derive(Default)]
 struct Above {
     id: Option<i32>,
@@ -107,7 +107,7 @@ impl Builder<'_> {
             return Err(too_deep(self.limits));
         }
         for (position, field) in children.into_iter().enumerate() {
-            // the key of a map is never left out of a name, a struct as element or value is
+            // Names may omit a struct as element or value, but not a map's key.
             let left_out = structs_short && field.name != "key" && matches!(field.ty, Type::Struct(_));
             self.field(field, position, left_out, above, depth)?;
         }
@@ -125,7 +125,7 @@ impl Builder<'_> {
         let own = Above {
             id: Some(field.id),
             name,
-            // `locations.latitude` beside `locations.element.latitude`
+            // `locations.latitude` in addition to `locations.element.latitude`.
             short_name: if left_out { above.short_name.clone() } else { short_name.clone() },
             path,
             repeated: above.repeated || collection,
@@ -162,7 +162,8 @@ impl Builder<'_> {
             return Err(Error::invalid(format!("{name:?}: a field of type unknown cannot be required")));
         }
         for default in [&field.initial_default, &field.write_default].into_iter().flatten() {
-            // what has no JSON form could not be written; nested types have one, but must have defaults of their own
+            // A default without a JSON form could not be written. Of the nested types, only structs may have a default,
+            // `{}`.
             let written = value_json::to_json(default, &field.ty);
             let of_fields = matches!(field.ty, Type::Struct(_)) && *default == Field::OF_FIELDS;
             if !of_fields && (field.ty.is_nested() || written.is_err()) {

@@ -12,7 +12,7 @@ use crate::json::{Object, brief};
 use crate::limits::Limits;
 use crate::value::Value;
 
-/// What to do with a type name that the specification does not have.
+/// How to treat a type name that the specification does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Names {
     Refuse,
@@ -20,18 +20,18 @@ enum Names {
 }
 
 impl Schema {
-    /// Reads a schema; a type name that the specification does not have is an error.
+    /// Reads a schema; an unknown type name is an error.
     pub fn from_json(json: &Json) -> Result<Self> {
         read_schema(json, Names::Refuse, &Limits::default())
     }
 
-    /// Reads a schema as table metadata has it: a type name of a later specification is kept as
+    /// Reads a schema in table metadata: an unknown type name, of a later specification, is kept as
     /// [`super::PrimitiveType::Unrecognized`], so that the table loads.
     pub fn from_metadata_json(json: &Json, limits: &Limits) -> Result<Self> {
         read_schema(json, Names::Keep, limits)
     }
 
-    /// The JSON form, as the Java library writes it.
+    /// Writes the JSON form like the Java library.
     pub fn to_json(&self) -> Json {
         let mut members = Map::new();
         members.insert("type".into(), "struct".into());
@@ -45,12 +45,12 @@ impl Schema {
 }
 
 impl Type {
-    /// Reads a type: a name, or an object for struct, list and map.
+    /// Reads a type: a name, or an object for a struct, list or map.
     pub fn from_json(json: &Json) -> Result<Self> {
         TypeReader::new(Names::Refuse, &Limits::default()).read(json, 0)
     }
 
-    /// The JSON form.
+    /// Writes the JSON form.
     pub fn to_json(&self) -> Json {
         match self {
             Self::Primitive(_) | Self::Variant => Json::String(self.to_string()),
@@ -76,7 +76,7 @@ impl Type {
 }
 
 impl Field {
-    /// The JSON form of a field of a struct.
+    /// Writes the JSON form of a struct's field.
     pub fn to_json(&self) -> Json {
         let mut members = Map::new();
         members.insert("id".into(), self.id.into());
@@ -87,7 +87,7 @@ impl Field {
             members.insert("doc".into(), doc.as_str().into());
         }
         for (key, default) in [("initial-default", &self.initial_default), ("write-default", &self.write_default)] {
-            // A default that is not a value of the type cannot be written; it is refused when a field is made.
+            // A default that is not a value of the type cannot be written; creating such a field is an error.
             let written = |value| match &self.ty {
                 Type::Struct(_) => Some(json!({})),
                 ty => value_json::to_json(value, ty).ok(),
@@ -209,7 +209,7 @@ impl<'a> TypeReader<'a> {
     }
 }
 
-/// A default; one that is null is no default. That of a struct is `{}`: its fields have their own.
+/// Reads a default; null means no default. A struct's default is `{}`, since its fields have their own.
 fn default(object: Object<'_>, key: &str, ty: &Type) -> Result<Option<Value>> {
     let Some(json) = object.get(key) else { return Ok(None) };
     let place = format!("/{key}");

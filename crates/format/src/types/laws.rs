@@ -1,4 +1,4 @@
-//! Laws that hold for every schema.
+//! Properties that hold for every schema.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -43,7 +43,7 @@ fn primitive() -> impl Strategy<Value = PrimitiveType> {
     ]
 }
 
-/// Fields without ids: names differ by their positions, and have no dots.
+/// Fields without ids, whose names are unique by position and have no dots.
 fn fields(ty: impl Strategy<Value = Type> + Clone, range: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Field>> {
     let field = (ty, any::<bool>(), "[a-zA-Zé /]{0,3}", proptest::option::of("\\PC{0,5}"));
     proptest::collection::vec(field, range).prop_map(|fields| {
@@ -72,7 +72,7 @@ fn any_type() -> impl Strategy<Value = Type> + Clone {
     })
 }
 
-/// Schemas whose ids are those of a new table.
+/// Schemas with the ids of a new table.
 fn schema() -> impl Strategy<Value = Schema> {
     fields(any_type(), 0..6).prop_map(|fields| {
         let Ok(Type::Struct(root)) = Type::from(StructType { fields }).with_fresh_ids(&mut 0) else { unreachable!() };
@@ -146,7 +146,7 @@ proptest! {
         prop_assert_eq!(schema.select_ids(&HashSet::new()).unwrap().fields().len(), 0);
         let selected = schema.select_ids(&chosen).unwrap();
         let there = ids(&schema);
-        // the parts of a key are not selected by themselves, as in the library
+        // As in the Java library, parts of a map's key cannot be selected on their own.
         let in_key = |id: i32| std::iter::successors(schema.parent(id), |id| schema.parent(*id))
             .any(|id| schema.find_field(id).unwrap().name == "key");
         let wanted: BTreeSet<_> = chosen.iter().copied().filter(|id| there.contains(id) && !in_key(*id)).collect();
@@ -194,7 +194,7 @@ proptest! {
         let mut same = UpdateSchema::new(&schema, 1000, 3);
         prop_assert!(same.union_by_name(&schema).unwrap().apply().unwrap().same_schema(&schema));
         prop_assert_eq!(same.last_column_id(), 1000);
-        // from a part to the whole: nothing but new columns, each optional
+        // From a part to the whole schema, only new optional columns are added.
         let part = schema.select_ids(&chosen).unwrap();
         let mut update = UpdateSchema::new(&part, 1000, 3);
         let grown = update.union_by_name(&schema).unwrap().apply().unwrap();

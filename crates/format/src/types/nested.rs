@@ -1,4 +1,4 @@
-//! Types of any kind and the fields that they are made of ("Nested Types", "Semi-structured Types").
+//! Types and their fields ("Nested Types", "Semi-structured Types").
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,32 +15,32 @@ use crate::value::Value;
 pub enum Type {
     /// A primitive type.
     Primitive(PrimitiveType),
-    /// v3: semi-structured value; neither primitive nor nested.
+    /// v3: semi-structured value, neither primitive nor nested.
     Variant,
     /// Named fields.
     Struct(Arc<StructType>),
     /// Elements of one type.
     List(Arc<ListType>),
-    /// Pairs of key and value.
+    /// Key-value pairs.
     Map(Arc<MapType>),
 }
 
-/// A field of a struct, the element of a list, the key or value of a map.
+/// A field of a struct, the element of a list, or the key or value of a map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
     /// Unique within the schema.
     pub id: i32,
-    /// Name; `element`, `key` and `value` in lists and maps.
+    /// Name; in lists and maps `element`, `key` or `value`.
     pub name: String,
-    /// No nulls.
+    /// Whether nulls are excluded.
     pub required: bool,
     /// The type.
     pub ty: Type,
     /// A comment.
     pub doc: Option<String>,
-    /// v3: what rows of files without the column hold.
+    /// v3: value in rows of files that were written without the column.
     pub initial_default: Option<Value>,
-    /// v3: what a writer writes if it gets no value.
+    /// v3: value that a writer uses if it gets none.
     pub write_default: Option<Value>,
 }
 
@@ -68,7 +68,7 @@ pub struct MapType {
 }
 
 impl Field {
-    /// The default of a struct, `{}` in JSON: that of each of its fields.
+    /// Default of a struct, `{}` in JSON: the defaults of its fields apply.
     pub(crate) const OF_FIELDS: Value = Value::Struct(Vec::new());
 
     /// A required field without doc or defaults.
@@ -89,7 +89,7 @@ impl Field {
         }
     }
 
-    /// The same field with a comment.
+    /// Adds a comment to the field.
     #[must_use]
     pub fn with_doc(self, doc: impl Into<String>) -> Self {
         Self { doc: Some(doc.into()), ..self }
@@ -97,7 +97,7 @@ impl Field {
 }
 
 impl StructType {
-    /// A struct of these fields.
+    /// A struct with these fields.
     pub fn new(fields: Vec<Field>) -> Self {
         Self { fields }
     }
@@ -113,11 +113,11 @@ impl StructType {
     }
 }
 
-/// The direct fields of a struct by name, for finding many of them.
+/// Index of a struct's direct fields by name.
 #[derive(Debug)]
 pub(crate) struct FieldsByName<'a> {
     case_sensitive: bool,
-    /// `None` for names that more than one field has.
+    /// `None` for ambiguous names.
     fields: HashMap<Cow<'a, str>, Option<&'a Field>>,
 }
 
@@ -131,7 +131,7 @@ impl<'a> FieldsByName<'a> {
         by_name
     }
 
-    /// The field of this name; an error if there is more than one.
+    /// Returns the field with this name; an error if the name is ambiguous.
     pub(crate) fn get(&self, name: &str) -> Result<Option<&'a Field>> {
         match self.fields.get(&self.cased(name)) {
             None => Ok(None),
@@ -194,7 +194,7 @@ impl From<MapType> for Type {
 }
 
 impl Type {
-    /// Reads the name of a type that is not nested: `long`, `decimal(9, 2)`, `variant`, …
+    /// Parses the name of a type that is not nested: `long`, `decimal(9, 2)`, `variant`, …
     pub fn parse(text: &str) -> Result<Self> {
         if text.eq_ignore_ascii_case("variant") {
             return Ok(Self::Variant);
@@ -202,7 +202,7 @@ impl Type {
         PrimitiveType::parse(text).map(Self::Primitive)
     }
 
-    /// Like [`Type::parse`], but keeps a name of a later specification as [`PrimitiveType::Unrecognized`].
+    /// Like [`Type::parse`], but keeps an unknown name, of a later specification, as [`PrimitiveType::Unrecognized`].
     pub fn parse_lenient(text: &str) -> Result<Self> {
         if text.eq_ignore_ascii_case("variant") {
             return Ok(Self::Variant);
@@ -231,7 +231,7 @@ impl Type {
         matches!(self, Self::Struct(_) | Self::List(_) | Self::Map(_))
     }
 
-    /// The same kind of type with other fields inside; there must be as many as [`Type::children`] of a list or map.
+    /// Returns the same kind of type with other nested fields; for a list or map, as many as [`Type::children`].
     pub(crate) fn with_children(&self, fields: Vec<Field>) -> Self {
         let mut children = fields.into_iter();
         match self {
@@ -246,7 +246,8 @@ impl Type {
         }
     }
 
-    /// The direct children: the fields of a struct, the element of a list, the key and value of a map; empty for other types.
+    /// The direct children: the fields of a struct, the element of a list, the key and value of a map; empty for other
+    /// types.
     pub(crate) fn children(&self) -> Children<'_> {
         match self {
             Self::Primitive(_) | Self::Variant => Children { first: &[], second: None },
@@ -257,7 +258,7 @@ impl Type {
     }
 }
 
-/// The fields directly inside a type, in order.
+/// The direct children of a type, in order.
 #[derive(Debug, Clone)]
 pub(crate) struct Children<'a> {
     first: &'a [Field],
@@ -270,7 +271,7 @@ impl<'a> Children<'a> {
         Self { first: &ty.fields, second: None }
     }
 
-    /// The field at a position.
+    /// Returns the child at an index.
     pub(crate) fn get(&self, position: usize) -> Option<&'a Field> {
         self.first.get(position).or_else(|| self.second.filter(|_| position == self.first.len()))
     }
@@ -285,8 +286,8 @@ impl<'a> IntoIterator for Children<'a> {
     }
 }
 
-/// Refuses fields without a name, at any depth, of a definition that is new: the Java library takes them into a schema,
-/// and can then neither write a data file nor read one. `outer` is the full name of what they are in.
+/// Refuses fields without a name, at any depth, in a new definition. The Java library accepts them in a schema, but
+/// then can neither write nor read data files. `outer` is the full name of the parent.
 pub(crate) fn check_named(fields: Children<'_>, outer: Option<&str>) -> Result<()> {
     for (position, field) in fields.into_iter().enumerate() {
         if field.name.is_empty() {
@@ -302,7 +303,7 @@ pub(crate) fn check_named(fields: Children<'_>, outer: Option<&str>) -> Result<(
     Ok(())
 }
 
-/// Refuses a name that the C data interface of Arrow cannot carry: it would end at the first NUL.
+/// Refuses a name that Arrow's C data interface cannot pass, because the name would end at its first NUL.
 pub(crate) fn check_text_of_name(name: &str) -> Result<()> {
     match name.contains('\0') {
         true => Err(Error::invalid(format!("the name {name:?} of a column holds a NUL, which Arrow cannot carry"))),

@@ -1,4 +1,4 @@
-//! Which types may be promoted, and to which ("Schema Evolution", "Type Promotion").
+//! Type promotions ("Schema Evolution", "Type Promotion").
 
 use super::{PrimitiveType, Type};
 use crate::error::{Error, Result};
@@ -9,9 +9,9 @@ use PrimitiveType as P;
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 const NANOS_PER_DAY: i64 = MICROS_PER_DAY * 1000;
 
-/// Whether a column of type `from` may become one of type `to` in a table of this format version.
+/// Whether a column of type `from` may be changed to type `to` in a table of this format version.
 ///
-/// A type may always stay what it is, but nested types and variant are not promoted at all, not even to themselves.
+/// Every primitive type may stay the same. Nested types and variant are never promoted, not even to themselves.
 pub fn is_promotion_allowed(from: &Type, to: &PrimitiveType, format_version: u8) -> bool {
     let Type::Primitive(from) = from else { return false };
     if from == to {
@@ -20,14 +20,14 @@ pub fn is_promotion_allowed(from: &Type, to: &PrimitiveType, format_version: u8)
     match (from, to) {
         (P::Int, P::Long) | (P::Float, P::Double) => true,
         (P::Decimal { precision: p, scale: s }, P::Decimal { precision: q, scale: t }) => s == t && p <= q,
-        // not to the types with a zone: a date has none
+        // Not to types with a zone, since a date has no zone.
         (P::Date, P::Timestamp | P::TimestampNs) => format_version >= 3,
         (P::Unknown, to) => format_version >= 3 && !matches!(to, P::Unrecognized(_)),
         _ => false,
     }
 }
 
-/// The types that a column of type `from` may become, for people; `None` where it has to stay what it is.
+/// Describes the types that a column of type `from` may be changed to; `None` if there are no such types.
 pub(crate) fn promotions(from: &Type, format_version: u8) -> Option<String> {
     let text = match from.as_primitive()? {
         P::Int => "long".to_owned(),
@@ -43,7 +43,7 @@ pub(crate) fn promotions(from: &Type, format_version: u8) -> Option<String> {
     Some(text)
 }
 
-/// A value of type `from` as one of `to`, to which it may be promoted.
+/// Converts a value of type `from` to type `to`, which must be an allowed promotion.
 pub fn promote(value: &Value, from: &Type, to: &PrimitiveType) -> Result<Value> {
     let out_of_range = || Error::invalid(format!("{value:?} of type {from} is out of the range of {to}"));
     let scaled = |days: i32, units: i64| i64::from(days).checked_mul(units).map(Value::Long).ok_or_else(out_of_range);

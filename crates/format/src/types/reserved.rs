@@ -1,41 +1,41 @@
-//! Metadata columns and the columns of position delete files ("Reserved Field IDs").
+//! Metadata columns, and columns of position delete files ("Reserved Field IDs").
 //!
-//! Ids, names and types are the specification's; whether a field is required, and its comment, are the Java library's.
+//! Ids, names and types come from the specification; required or optional, and comments, from the Java library.
 
 use super::nested::{Field, Type};
 use crate::primitive::PrimitiveType as P;
 
-/// The largest id that a column of a table may have; those above it are reserved.
+/// Largest id of a table's column; ids above it are reserved.
 pub const MAX_COLUMN_ID: i32 = i32::MAX - 200;
 
-/// A field whose id and name are the same in every table.
+/// A field with the same id and name in every table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReservedField<T> {
-    /// The id.
+    /// Field id.
     pub id: i32,
-    /// The name.
+    /// Name.
     pub name: &'static str,
     /// Whether it is never null.
     pub required: bool,
     /// The type.
     pub ty: T,
-    /// The comment.
+    /// Comment.
     pub doc: &'static str,
 }
 
-/// The type of a reserved field that differs from table to table: a struct of its columns or of its partition fields.
+/// Type of a reserved field that depends on the table: a struct of its columns or partition fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OfTable;
 
 impl ReservedField<P> {
-    /// The field as one of a schema.
+    /// Converts to a schema field.
     pub fn to_field(&self) -> Field {
         self.of_type(self.ty.clone())
     }
 }
 
 impl ReservedField<OfTable> {
-    /// The field as one of a schema, with the struct that it is in a table.
+    /// Converts to a schema field, with the struct type that it has in a table.
     pub fn to_field(&self, ty: impl Into<Type>) -> Field {
         self.of_type(ty)
     }
@@ -75,10 +75,10 @@ pub const SPEC_ID: ReservedField<P> =
 pub const PARTITION: ReservedField<OfTable> =
     optional(i32::MAX - 5, "_partition", OfTable, "Partition to which a row belongs");
 
-/// Id of the column of Java's table `position_deletes` with the offset of a deletion vector in its file.
+/// Id of the column of Java's `position_deletes` table with the offset of a deletion vector in its file.
 pub const CONTENT_OFFSET_ID: i32 = i32::MAX - 6;
 
-/// Id of the column of Java's table `position_deletes` with the length of a deletion vector.
+/// Id of the column of Java's `position_deletes` table with the length of a deletion vector.
 pub const CONTENT_SIZE_IN_BYTES_ID: i32 = i32::MAX - 7;
 
 /// Position delete files: path of the data file.
@@ -96,7 +96,7 @@ pub const DELETE_FILE_ROW: ReservedField<OfTable> = optional(i32::MAX - 103, "ro
 pub const CHANGE_TYPE: ReservedField<P> =
     required(i32::MAX - 104, "_change_type", P::String, "Record type in changelog");
 
-/// Changelogs: the order of the change, from 0.
+/// Changelogs: position of the change, from 0.
 pub const CHANGE_ORDINAL: ReservedField<P> =
     optional(i32::MAX - 105, "_change_ordinal", P::Int, "Change ordinal in changelog");
 

@@ -1,4 +1,4 @@
-//! Schemas: the columns of a table and how to find them ("Schemas and Data Types", "Identifier Field IDs").
+//! Schemas: the columns of a table, and lookup by id and by name ("Schemas and Data Types", "Identifier Field IDs").
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::nearest::{hint, listed};
 
-/// A table schema: cheap to clone, never changed once made.
+/// An immutable table schema; cheap to clone.
 #[derive(Clone)]
 pub struct Schema {
     schema_id: i32,
@@ -21,17 +21,17 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// A schema without identifier fields. Ids and full names must be unique.
+    /// Creates a schema without identifier fields. Ids and full names must be unique.
     pub fn new(schema_id: i32, fields: Vec<Field>) -> Result<Self> {
         Self::with_identifiers(schema_id, fields, Vec::new())
     }
 
-    /// A schema whose rows are identified by the fields of these ids; repeated ids count once.
+    /// Creates a schema with identifier fields; repeated ids count once.
     pub fn with_identifiers(schema_id: i32, fields: Vec<Field>, identifier_field_ids: Vec<i32>) -> Result<Self> {
         Self::build(schema_id, Arc::new(StructType { fields }), identifier_field_ids, &Limits::default())
     }
 
-    /// A schema of a struct.
+    /// Creates a schema from a struct.
     pub fn from_struct(schema_id: i32, root: Arc<StructType>) -> Result<Self> {
         Self::build(schema_id, root, Vec::new(), &Limits::default())
     }
@@ -47,12 +47,12 @@ impl Schema {
         Ok(schema)
     }
 
-    /// Id within the table.
+    /// Id of the schema in the table.
     pub fn schema_id(&self) -> i32 {
         self.schema_id
     }
 
-    /// The same schema under another id.
+    /// Returns the same schema with another id.
     #[must_use]
     pub fn with_schema_id(&self, schema_id: i32) -> Self {
         Self { schema_id, ..self.clone() }
@@ -68,7 +68,7 @@ impl Schema {
         &self.root.fields
     }
 
-    /// Ids of the fields that identify a row, ascending.
+    /// Ids of the identifier fields, ascending.
     pub fn identifier_field_ids(&self) -> &[i32] {
         &self.identifier_field_ids
     }
@@ -88,10 +88,10 @@ impl Schema {
         self.find_field(id).map(|field| &field.ty)
     }
 
-    /// The field with this full name: names joined by dots, through `element`, `key` and `value`. Where the element of
-    /// a list or the value of a map is a struct, that step may be left out (`locations.latitude`).
+    /// Returns the field with this full name: names joined by dots, with `element`, `key` and `value`. If a list's
+    /// element or a map's value is a struct, that step may be omitted (`locations.latitude`).
     ///
-    /// Without regard to case it is an error if two fields of the schema have the same name in lower case.
+    /// If `case_sensitive` is false, it is an error if any two names of the schema differ only in case.
     pub fn find_by_name(&self, name: &str, case_sensitive: bool) -> Result<Option<&Field>> {
         let id = match case_sensitive {
             true => self.index.by_name().get(name),
@@ -100,12 +100,12 @@ impl Schema {
         Ok(id.and_then(|id| self.find_field(*id)))
     }
 
-    /// The field with this full name, as [`Self::find_by_name`] finds it; an error that suggests a remedy if there is no such field.
+    /// Like [`Self::find_by_name`], but an unknown name is an error that suggests a remedy.
     pub fn named(&self, name: &str, case_sensitive: bool) -> Result<&Field> {
         self.find_by_name(name, case_sensitive)?.ok_or_else(|| self.missing(name, case_sensitive))
     }
 
-    /// The error for a name that no field has: what was probably meant, and the names that there are.
+    /// Creates the error for an unknown name: the name that was probably meant, and the existing names.
     pub fn missing(&self, name: &str, case_sensitive: bool) -> Error {
         let full_names = || self.ids().iter().filter_map(|id| self.column_name(*id));
         let lower = name.to_lowercase();
@@ -125,12 +125,12 @@ impl Schema {
         Error::unfit(format!("there is no column {name:?} in the schema{} ({list})", hint(name, full_names())))
     }
 
-    /// All names, the short ones included, and the ids of their fields.
+    /// All names, including short ones, with field ids.
     pub fn names(&self) -> &HashMap<String, i32> {
         self.index.by_name()
     }
 
-    /// All names in lower case; an error if two fields then have the same one.
+    /// All names in lower case; an error if two names differ only in case.
     pub fn lower_case_names(&self) -> Result<&HashMap<String, i32>> {
         self.index.by_lower_case_name()
     }
@@ -140,32 +140,32 @@ impl Schema {
         self.index.place(id).map(|place| place.name.as_str())
     }
 
-    /// Id of the parent of the field with this id; `None` for columns.
+    /// Parent id of the field with this id; `None` for top-level columns.
     pub fn parent(&self, id: i32) -> Option<i32> {
         self.index.place(id)?.parent
     }
 
-    /// The parent of every nested field.
+    /// Parent id of every nested field.
     pub fn parents(&self) -> HashMap<i32, i32> {
         self.ids().iter().filter_map(|id| Some((*id, self.parent(*id)?))).collect()
     }
 
-    /// The ids of all fields, nested ones included, in their order, parents first.
+    /// Ids of all fields, nested ones included, in field order with parents first.
     pub fn ids(&self) -> &[i32] {
         self.index.ids()
     }
 
-    /// The highest field id; 0 if there is no field.
+    /// The highest field id; 0 without fields.
     pub fn highest_field_id(&self) -> i32 {
         self.ids().iter().copied().max().unwrap_or(0)
     }
 
-    /// The way to a field from a row: positions in structs. `None` for what is inside lists and maps.
+    /// Path from a row to a field: indices in structs. `None` for fields inside lists and maps.
     pub fn accessor(&self, id: i32) -> Option<&[usize]> {
         self.index.place(id).filter(|place| !place.repeated).map(|place| &*place.path)
     }
 
-    /// Whether null can be met at this field: it is optional, or one of the fields around it is.
+    /// Whether the field may be null: the field itself or one of its ancestors is optional.
     pub fn is_nullable(&self, id: i32) -> Option<bool> {
         let mut next = Some(id);
         while let Some(id) = next {
@@ -177,7 +177,7 @@ impl Schema {
         Some(false)
     }
 
-    /// Whether both have the same fields and identifier fields, whatever their schema ids.
+    /// Whether both have the same fields and identifier fields; schema ids are ignored.
     pub fn same_schema(&self, other: &Self) -> bool {
         (Arc::ptr_eq(&self.root, &other.root) || self.root == other.root)
             && self.identifier_field_ids == other.identifier_field_ids
@@ -188,7 +188,7 @@ impl Schema {
         check_named(Children::of_struct(&self.root), None)
     }
 
-    /// Refuses structs without fields, which Parquet cannot store, but for those that were there `before`.
+    /// Refuses structs without fields, which Parquet cannot store, except those that also exist in `before`.
     pub(crate) fn check_structs(&self, before: Option<&Self>) -> Result<()> {
         let is_empty = |ty: &Type| ty.as_struct().is_some_and(|ty| ty.fields.is_empty());
         let was_there = |id: i32| before.and_then(|before| before.find_type(id)).is_some_and(is_empty);
@@ -204,7 +204,7 @@ impl Schema {
         }
     }
 
-    /// Why a field cannot identify rows, if it cannot: "Identifier Field IDs".
+    /// Checks that a field may be an identifier field ("Identifier Field IDs").
     fn check_identifier(&self, id: i32) -> Result<()> {
         let refuse = |why: &str| {
             let name = self.column_name(id).map_or_else(|| format!("with id {id}"), |name| format!("{name:?}"));

@@ -1,4 +1,4 @@
-//! Parts of a schema: the columns that a reader wants.
+//! Selects parts of a schema: the columns that a reader needs.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -7,21 +7,21 @@ use std::sync::Arc;
 use super::{Field, Schema, StructType, Type};
 use crate::error::{Error, Result};
 
-/// The name that stands for all columns.
+/// The name that selects all columns.
 const ALL_COLUMNS: &str = "*";
 
-/// What selecting a nested field means.
+/// What the selection of a nested field includes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nested {
-    /// All of it.
+    /// Everything inside it.
     Whole,
-    /// Nothing by itself: a struct is empty unless fields inside are selected too.
+    /// Nothing inside it: a struct is empty unless fields inside it are selected too.
     Bare,
 }
 
 impl Schema {
-    /// The columns with these full names, nested ones with all that is inside; `*` is all columns. A name that is not
-    /// there is an error.
+    /// Selects columns by full name, including everything inside them; `*` selects all columns. An unknown name is an
+    /// error.
     pub fn select<S: AsRef<str>>(&self, names: &[S], case_sensitive: bool) -> Result<Self> {
         if names.iter().any(|name| name.as_ref() == ALL_COLUMNS) {
             return Ok(self.clone());
@@ -34,10 +34,10 @@ impl Schema {
         self.select_ids(&ids)
     }
 
-    /// The columns that [`Schema::select`] finds, in the order in which they are named.
+    /// Selects the columns of [`Schema::select`], in the order of `names`.
     ///
-    /// A struct stands where it, or the first field inside it, is named, and its fields are ordered in the same way.
-    /// `*` stands for all columns; those that are named before it come first.
+    /// A struct takes the position where it, or the first field inside it, is named; its fields are ordered in the same
+    /// way. `*` means all columns; columns named before it come first.
     pub fn select_in_order<S: AsRef<str>>(&self, names: &[S], case_sensitive: bool) -> Result<Self> {
         let mut order = Order { named: HashMap::new(), all: usize::MAX };
         let (mut ids, mut whole) = (HashSet::new(), false);
@@ -61,25 +61,25 @@ impl Schema {
         Self::from_struct(chosen.schema_id(), Arc::new(StructType { fields }))
     }
 
-    /// The fields with these ids, nested ones with all that is inside, and what is around them.
+    /// Selects fields by id, including everything inside them and their ancestors.
     pub fn select_ids(&self, ids: &HashSet<i32>) -> Result<Self> {
         self.pruned(ids, Nested::Whole)
     }
 
-    /// Exactly the fields with these ids and what is around them: a struct is empty unless fields inside it are
-    /// given too. Lists and maps cannot be given, only what is inside them.
+    /// Selects exactly the fields with these ids and their ancestors: a struct is empty unless fields inside it are
+    /// selected too. Lists and maps cannot be selected themselves, only what is inside them.
     pub fn project(&self, ids: &HashSet<i32>) -> Result<Self> {
         self.pruned(ids, Nested::Bare)
     }
 
-    /// All fields but those with these ids.
+    /// Selects all fields except those with these ids.
     pub fn select_not(&self, ids: &HashSet<i32>) -> Result<Self> {
         let mut rest = HashSet::new();
         leaves(self.as_struct().fields.iter(), false, &mut rest);
         self.project(&rest.difference(ids).copied().collect())
     }
 
-    /// Ids that give back the whole schema when it is projected on them: all but those of lists and maps.
+    /// Returns the ids whose projection is the whole schema: all except those of lists and maps.
     pub fn projected_ids(&self) -> HashSet<i32> {
         let mut ids = HashSet::new();
         leaves(self.as_struct().fields.iter(), true, &mut ids);
@@ -97,16 +97,16 @@ impl Schema {
     }
 }
 
-/// The places at which fields are first named.
+/// Positions at which fields are first named.
 struct Order {
     named: HashMap<i32, usize>,
-    /// The place at which all columns are.
+    /// Position of `*`.
     all: usize,
 }
 
 impl Order {
-    /// Sorts fields, and those inside them; returns the first place at which one of them is named. `outer` is the place
-    /// at which what is around them is named.
+    /// Sorts fields and their nested fields; returns the first position at which one of them is named. `outer` is the
+    /// position of their parent.
     fn fields(&self, fields: &mut [Field], outer: usize) -> usize {
         let mut places: HashMap<i32, usize> = HashMap::with_capacity(fields.len());
         for field in fields.iter_mut() {
@@ -129,7 +129,7 @@ impl Order {
             }
             collection => {
                 let mut children: Vec<Field> = collection.children().into_iter().cloned().collect();
-                // The place of a key before its value is fixed.
+                // Keys always come before values, so the children are not sorted.
                 for child in &mut children {
                     inner = inner.min(self.field(child, own));
                 }
@@ -140,7 +140,7 @@ impl Order {
     }
 }
 
-/// Collects ids of fields that hold values: also of structs if `structs`.
+/// Collects the ids of fields that hold values; with `structs` also those of structs.
 fn leaves<'a>(fields: impl Iterator<Item = &'a Field>, structs: bool, ids: &mut HashSet<i32>) {
     for field in fields {
         match &field.ty {
@@ -165,7 +165,7 @@ fn inside_collection(ty: &Type, structs: bool, ids: &mut HashSet<i32>) {
         _ => false,
     };
     for child in ty.children() {
-        // the key of a map comes with its value
+        // A map's key comes with its value.
         if last_is_leaf {
             ids.insert(child.id);
         }
@@ -183,7 +183,7 @@ struct Prune<'a> {
 }
 
 impl Prune<'_> {
-    /// What is left of a struct: `None` if nothing is.
+    /// Prunes a struct; `None` if nothing is left.
     fn structure<'t>(&self, ty: &'t StructType) -> Result<Option<Cow<'t, StructType>>> {
         let mut fields = Vec::new();
         let mut same = true;
@@ -199,7 +199,7 @@ impl Prune<'_> {
         })
     }
 
-    /// What is left of a field of a struct, of the element of a list, or of the value of a map.
+    /// Prunes a struct's field, a list's element or a map's value.
     fn field<'t>(&self, field: &'t Field) -> Result<Option<Cow<'t, Type>>> {
         let selected = self.ids.contains(&field.id);
         if selected && (self.nested == Nested::Whole || !field.ty.is_nested()) {
@@ -233,7 +233,7 @@ impl Prune<'_> {
                     Ok(Some(Cow::Owned(ty.with_children(vec![map.key.clone(), value]))))
                 }
                 Some(Cow::Borrowed(_)) => Ok(Some(Cow::Borrowed(ty))),
-                // keys are not read without their values
+                // Keys are not read without their values.
                 None if self.ids.contains(&map.key.id) => Ok(Some(Cow::Borrowed(ty))),
                 None => Ok(None),
             },

@@ -1,4 +1,4 @@
-//! Limits, places of errors, text for people.
+//! Tests of limits, error positions and texts.
 
 use serde_json::{Value as Json, json};
 
@@ -159,12 +159,12 @@ fn selection_in_the_order_of_the_names() {
 fn hostile_name_mappings_end() {
     let deep = (0..200).fold(json!([]), |fields, id| json!([{"field-id": id, "names": ["n"], "fields": fields}]));
     assert!(NameMapping::from_json(&deep).unwrap_err().to_string().contains("levels"));
-    // every name with every name below would be 10^20 paths: they are found one step at a time
+    // All combinations of names would be 10^20 paths, so they must be looked up step by step.
     let names: Vec<_> = (0..10).map(|name| name.to_string()).collect();
     let broad = (0..20).fold(json!([]), |fields, id| json!([{"field-id": id, "names": names, "fields": fields}]));
     let mapping = NameMapping::from_json(&broad).unwrap();
     assert_eq!(mapping.id("1.2.3.4.5"), Some(15));
-    // names with dots: a path can be split in very many ways, all of them dead ends
+    // Names with dots: the path can be split in very many ways, all dead ends.
     let dotted =
         (0..60).fold(json!([]), |fields, id| json!([{"field-id": id, "names": ["n", "n.n"], "fields": fields}]));
     let mapping = NameMapping::from_json(&dotted).unwrap();

@@ -1,5 +1,5 @@
-//! The JSON form of single values ("Appendix D: JSON single-value serialization"): defaults in schemas, literals of REST
-//! expressions.
+//! JSON form of single values ("Appendix D: JSON single-value serialization"), for defaults in schemas and literals in
+//! REST expressions.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -10,13 +10,13 @@ use crate::error::{Error, Result};
 use crate::types::{ListType, MapType, PrimitiveType, StructType, Type};
 use crate::value::{Value, calendar, decimal, human};
 
-/// The JSON of `value`, a value of the type `ty`.
+/// Writes `value`, of type `ty`, as JSON.
 ///
-/// As the reference implementation does: hexadecimal digits are upper case, fields of a struct that are null are left
-/// out, and NaN and the infinities become strings (which no reader takes: JSON has no such numbers).
+/// Like the reference implementation, it writes hexadecimal digits in upper case, omits null fields of structs, and
+/// writes NaN and infinity as strings (which no reader accepts, since JSON has no such numbers).
 ///
 /// # Errors
-/// `Invalid` where the value is not one of the type, `Unsupported` for a type without a JSON form.
+/// `Invalid` if the value is not of the type, `Unsupported` for a type without a JSON form.
 pub fn to_json(value: &Value, ty: &Type) -> Result<Json> {
     match (ty, value) {
         (Type::Primitive(ty), value) => primitive_to_json(value, ty),
@@ -40,10 +40,10 @@ pub fn to_json(value: &Value, ty: &Type) -> Result<Json> {
     }
 }
 
-/// The value of type `ty` that `json` holds. `null` is an error; [`from_json_or_null`] accepts it.
+/// Reads a value of type `ty` from JSON. `null` is an error; [`from_json_or_null`] accepts it.
 ///
 /// # Errors
-/// `Corrupt` where the JSON does not mean a value of the type, `Unsupported` for a type without a JSON form.
+/// `Corrupt` if the JSON is not a value of the type, `Unsupported` for a type without a JSON form.
 pub fn from_json(json: &Json, ty: &Type) -> Result<Value> {
     match ty {
         Type::Primitive(ty) => primitive_from_json(json, ty),
@@ -54,7 +54,7 @@ pub fn from_json(json: &Json, ty: &Type) -> Result<Value> {
     }
 }
 
-/// As [`from_json`]; `null` becomes `None`.
+/// Like [`from_json`], but `null` becomes `None`.
 ///
 /// # Errors
 /// As [`from_json`].
@@ -72,7 +72,7 @@ fn primitive_to_json(value: &Value, ty: &PrimitiveType) -> Result<Json> {
         (T::Boolean, Value::Boolean(v)) => Json::Bool(*v),
         (T::Int, Value::Int(v)) => Json::from(*v),
         (T::Long, Value::Long(v)) => Json::from(*v),
-        // Through its own shortest text: 1.1 as a float is not 1.10000002384185791.
+        // Use the float's own shortest text: 1.1 must not become 1.10000002384185791.
         (T::Float, Value::Float(v)) => float_to_json(human::float(*v).parse().unwrap_or(f64::from(*v))),
         (T::Double, Value::Double(v)) => float_to_json(*v),
         (T::Decimal { scale, .. }, Value::Decimal(v)) => Json::String(decimal::to_plain_string(*v, *scale)),
@@ -113,8 +113,8 @@ fn primitive_from_json(json: &Json, ty: &PrimitiveType) -> Result<Value> {
         T::Boolean => json.as_bool().map(Value::Boolean),
         T::Int => json.as_i64().and_then(|v| i32::try_from(v).ok()).map(Value::Int),
         T::Long => long(json.as_i64()),
-        // A number without point or exponent is an integer, and no float, for the reference implementation. Others write
-        // 1 for 1.0: it is taken where that is exact.
+        // The reference implementation reads a number without point or exponent as an integer and refuses it for a
+        // float. Other writers write 1 for 1.0, so it is accepted here if the conversion is exact.
         T::Float => match json.as_i64() {
             Some(whole) => Some(whole as f32).filter(|v| *v as i128 == i128::from(whole)).map(Value::Float),
             None => json.as_f64().filter(|_| json.is_f64()).map(|v| Value::Float(v as f32)),
@@ -149,7 +149,7 @@ fn primitive_from_json(json: &Json, ty: &PrimitiveType) -> Result<Value> {
     value.ok_or_else(|| not_a_value(json, ty))
 }
 
-/// A whole number as a decimal that can hold it.
+/// Converts an integer to a decimal, if it fits.
 fn whole_decimal(whole: i64, precision: u8, scale: u8) -> Option<Value> {
     let unscaled = 10_i128.checked_pow(scale.into())?.checked_mul(i128::from(whole))?;
     let limit = 10_u128.checked_pow(precision.into())?;
@@ -198,7 +198,7 @@ fn optionals_from_json(json: &Json, ty: &Type) -> Result<Vec<Option<Value>>> {
     values.iter().enumerate().map(value).collect()
 }
 
-/// The message names the JSON, but never repeats more of it than a line shows.
+/// Creates the error for JSON that is not a value of the type; long JSON is cut.
 fn not_a_value(json: &Json, ty: &impl std::fmt::Display) -> Error {
     const SHOWN: usize = 60;
     let text = json.to_string();
@@ -209,7 +209,7 @@ fn not_a_value(json: &Json, ty: &impl std::fmt::Display) -> Error {
     Error::corrupt("", format!("{shown} is not a value of type {ty}"))
 }
 
-/// 8-4-4-4-12 digits and nothing else.
+/// Parses exactly 8-4-4-4-12 hexadecimal digits.
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     if text.len() != 36 {
         return None;

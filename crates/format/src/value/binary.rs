@@ -1,14 +1,14 @@
-//! The binary form of single values ("Appendix D: Binary single-value serialization").
+//! Binary form of single values ("Appendix D: Binary single-value serialization").
 
 use crate::error::{Error, Result};
 use crate::primitive::PrimitiveType;
 use crate::value::calendar::{MICROS_PER_DAY, NANOS_PER_DAY};
 use crate::value::{Value, decimal};
 
-/// The bytes of `value`, a value of the type `ty`.
+/// Writes `value`, of type `ty`, as bytes.
 ///
 /// # Errors
-/// `Invalid` where the value is not one of the type, `Unsupported` for a type without a binary form.
+/// `Invalid` if the value is not of the type, `Unsupported` for a type without a binary form.
 pub fn to_bytes(value: &Value, ty: &PrimitiveType) -> Result<Vec<u8>> {
     use PrimitiveType as T;
     match (ty, value) {
@@ -28,14 +28,14 @@ pub fn to_bytes(value: &Value, ty: &PrimitiveType) -> Result<Vec<u8>> {
     }
 }
 
-/// The value of type `ty` that `bytes` hold.
+/// Reads a value of type `ty` from bytes.
 ///
-/// Bytes written before the column's type was promoted are read as well: four bytes of a `long` are those of an `int`,
-/// four bytes of a `double` those of a `float`, four bytes of a `timestamp` or `timestamp_ns` the days of a `date`. Bytes after
-/// a value of fixed width are left alone, as the reference implementation does.
+/// Also reads bytes written before the column's type was promoted: four bytes of a `long` are an `int`, four bytes of a
+/// `double` a `float`, four bytes of a `timestamp` or `timestamp_ns` the days of a `date`. Bytes after a value of fixed
+/// width are ignored, as in the reference implementation.
 ///
 /// # Errors
-/// `Corrupt` where the bytes are too few, are no text, or are those of a date that the promoted type cannot hold,
+/// `Corrupt` if there are too few bytes, if they are not text, or if the promoted type cannot hold a date;
 /// `Unsupported` for a type without a binary form.
 pub fn from_bytes(bytes: &[u8], ty: &PrimitiveType) -> Result<Value> {
     use PrimitiveType as T;
@@ -79,7 +79,7 @@ pub fn from_bytes(bytes: &[u8], ty: &PrimitiveType) -> Result<Value> {
     })
 }
 
-/// The value of type `ty` that a bound holds; none where it was that of a date which the type promoted to cannot hold.
+/// Reads a bound of type `ty`; `None` if it is a date that the promoted type cannot hold.
 ///
 /// # Errors
 /// As [`from_bytes`].
@@ -93,8 +93,8 @@ pub fn bound_from_bytes(bytes: &[u8], ty: &PrimitiveType) -> Result<Option<Value
     from_bytes(bytes, ty).map(Some)
 }
 
-/// What a number of four bytes means for a type of eight: the days of a `date` where a timestamp came of it ("Schema
-/// Evolution"), else the number itself. None where the date's midnight is beyond the type.
+/// Converts a four-byte number to an eight-byte type: days to the midnight of a `date` promoted to a timestamp ("Schema
+/// Evolution"), otherwise the number itself. `None` if the midnight is outside the type.
 pub(crate) fn promoted_int(number: i32, ty: &PrimitiveType) -> Option<i64> {
     let number = i64::from(number);
     match ty {
@@ -104,7 +104,7 @@ pub(crate) fn promoted_int(number: i32, ty: &PrimitiveType) -> Option<i64> {
     }
 }
 
-/// The first `N` bytes.
+/// Returns the first `N` bytes.
 fn head<const N: usize>(bytes: &[u8], ty: &PrimitiveType) -> Result<[u8; N]> {
     match bytes.first_chunk() {
         Some(chunk) => Ok(*chunk),

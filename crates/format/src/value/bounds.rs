@@ -1,30 +1,31 @@
-//! Shortened bounds ("Data File Fields"; truncation as `write.metadata.metrics.*` `truncate(n)` asks for).
+//! Truncates bounds ("Data File Fields"; `truncate(n)` in `write.metadata.metrics.*`).
 //!
-//! A lower bound may be cut anywhere. An upper bound that is cut is then below the value, so its last part is raised by
-//! one; where nothing can be raised there is no upper bound of that length.
+//! A lower bound may be cut anywhere. A cut upper bound would be below the value, so its last byte or code point is
+//! incremented; if nothing can be incremented, there is no upper bound of that length.
 
 use std::borrow::Cow;
 
 use crate::primitive::PrimitiveType;
 use crate::value::Value;
 
-/// `text` cut to `length` code points.
+/// Cuts `text` to `length` code points.
 pub fn truncate_text(text: &str, length: usize) -> &str {
-    // A code point takes at least one byte, so most texts need no count.
+    // A code point takes one byte or more, so most texts need no count.
     if text.len() <= length {
         return text;
     }
     text.char_indices().nth(length).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
-/// `bytes` cut to `length` bytes.
+/// Cuts `bytes` to `length` bytes.
 pub fn truncate_bytes(bytes: &[u8], length: usize) -> &[u8] {
     bytes.get(..length).unwrap_or(bytes)
 }
 
-/// The upper bound of all texts that begin with the first `length` code points of `text`, of at most that length.
+/// Returns an upper bound, of maximum length `length`, for all texts that start with the first `length` code points of
+/// `text`.
 ///
-/// `text` itself where it is short enough; none where every code point is the last one there is.
+/// Returns `text` itself if it is short enough; `None` if every code point is the highest one.
 pub fn upper_text(text: &str, length: usize) -> Option<Cow<'_, str>> {
     let cut = truncate_text(text, length);
     if cut.len() == text.len() {
@@ -36,7 +37,7 @@ pub fn upper_text(text: &str, length: usize) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(upper))
 }
 
-/// As [`upper_text`], for bytes.
+/// Like [`upper_text`], for bytes.
 pub fn upper_bytes(bytes: &[u8], length: usize) -> Option<Cow<'_, [u8]>> {
     let cut = truncate_bytes(bytes, length);
     if cut.len() == bytes.len() {
@@ -50,7 +51,7 @@ pub fn upper_bytes(bytes: &[u8], length: usize) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Owned(upper))
 }
 
-/// A lower bound of at most `length` code points (strings) or bytes (binary); other types keep theirs.
+/// Returns a lower bound of at most `length` code points (strings) or bytes (binary); other types are unchanged.
 pub fn lower_bound(value: Value, ty: &PrimitiveType, length: usize) -> Value {
     match (ty, value) {
         (PrimitiveType::String, Value::String(mut text)) => {
@@ -66,9 +67,9 @@ pub fn lower_bound(value: Value, ty: &PrimitiveType, length: usize) -> Value {
     }
 }
 
-/// An upper bound of at most `length` code points (strings) or bytes (binary); other types keep theirs.
+/// Returns an upper bound of at most `length` code points (strings) or bytes (binary); other types are unchanged.
 ///
-/// None where no upper bound of that length exists.
+/// `None` if no upper bound of that length exists.
 pub fn upper_bound(value: Value, ty: &PrimitiveType, length: usize) -> Option<Value> {
     match (ty, value) {
         (PrimitiveType::String, Value::String(text)) => match upper_text(&text, length)? {
@@ -83,7 +84,7 @@ pub fn upper_bound(value: Value, ty: &PrimitiveType, length: usize) -> Option<Va
     }
 }
 
-/// The next Unicode scalar value: the surrogates are no characters and are stepped over.
+/// Returns the next Unicode scalar value, skipping surrogates, which are not characters.
 fn next_code_point(c: char) -> Option<char> {
     match c {
         '\u{d7ff}' => Some('\u{e000}'),

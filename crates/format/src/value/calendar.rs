@@ -1,14 +1,15 @@
-//! Dates, times and timestamps as ISO-8601 text, in the proleptic Gregorian calendar ("JSON single-value serialization").
+//! Dates, times and timestamps as ISO 8601 text, in the proleptic Gregorian calendar ("JSON single-value
+//! serialization").
 
 use std::fmt::Write as _;
 
-/// Microseconds of a day.
+/// Microseconds per day.
 pub const MICROS_PER_DAY: i64 = 86_400_000_000;
-/// Nanoseconds of a day.
+/// Nanoseconds per day.
 pub const NANOS_PER_DAY: i64 = 86_400_000_000_000;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// A day of the calendar.
+/// A calendar date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CivilDate {
     /// Year; 0 is 1 BC.
@@ -20,9 +21,9 @@ pub struct CivilDate {
 }
 
 impl CivilDate {
-    /// The day `days` after 1970-01-01. Exact for every number of days that fits 48 bits.
+    /// Converts days since 1970-01-01. Exact for every count that fits in 48 bits.
     pub fn from_days(days: i64) -> Self {
-        // Years that begin in March put the leap day last; a cycle of 400 such years has 146,097 days.
+        // With years starting in March the leap day is the last day; a cycle of 400 such years has 146,097 days.
         let shifted = days + 719_468;
         let (cycle, day_of_cycle) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
         let year_of_cycle =
@@ -35,7 +36,7 @@ impl CivilDate {
         Self { year, month: month as u32, day: day as u32 }
     }
 
-    /// The day, if the calendar has it.
+    /// Creates a date; `None` if it does not exist.
     pub fn new(year: i64, month: u32, day: u32) -> Option<Self> {
         let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
         let length = match month {
@@ -48,7 +49,7 @@ impl CivilDate {
         (1..=length).contains(&day).then_some(Self { year, month, day })
     }
 
-    /// Days from 1970-01-01.
+    /// Converts to days since 1970-01-01.
     pub fn to_days(self) -> i64 {
         let year = if self.month <= 2 { self.year - 1 } else { self.year };
         let (cycle, year_of_cycle) = (year.div_euclid(400), year.rem_euclid(400));
@@ -58,7 +59,7 @@ impl CivilDate {
     }
 }
 
-/// `2017-11-16`; years beyond four digits with a sign (`+10183-09-21`, `-0221-09-04`).
+/// Formats as `2017-11-16`; years beyond four digits have a sign (`+10183-09-21`, `-0221-09-04`).
 pub fn format_date(days: i64) -> String {
     let CivilDate { year, month, day } = CivilDate::from_days(days);
     let sign = match year {
@@ -69,7 +70,7 @@ pub fn format_date(days: i64) -> String {
     format!("{sign}{:04}-{month:02}-{day:02}", year.unsigned_abs())
 }
 
-/// `22:31:08.123456`: seconds always, of the fraction only what is needed.
+/// Formats as `22:31:08.123456`: always with seconds, and only as many fractional digits as needed.
 pub fn format_time(nanos_of_day: i64) -> String {
     let (seconds, nanos) = (nanos_of_day.div_euclid(NANOS_PER_SECOND), nanos_of_day.rem_euclid(NANOS_PER_SECOND));
     let mut out = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -81,19 +82,19 @@ pub fn format_time(nanos_of_day: i64) -> String {
     out
 }
 
-/// `2017-11-16T22:31:08.123456` from microseconds of the epoch.
+/// Formats microseconds since the epoch as `2017-11-16T22:31:08.123456`.
 pub fn format_micros(micros: i64) -> String {
     let (days, rest) = (micros.div_euclid(MICROS_PER_DAY), micros.rem_euclid(MICROS_PER_DAY));
     format!("{}T{}", format_date(days), format_time(rest * 1000))
 }
 
-/// `2017-11-16T22:31:08.123456789` from nanoseconds of the epoch.
+/// Formats nanoseconds since the epoch as `2017-11-16T22:31:08.123456789`.
 pub fn format_nanos(nanos: i64) -> String {
     let (days, rest) = (nanos.div_euclid(NANOS_PER_DAY), nanos.rem_euclid(NANOS_PER_DAY));
     format!("{}T{}", format_date(days), format_time(rest))
 }
 
-/// Days of an ISO date: four digits of year, or more behind a sign.
+/// Parses an ISO date to days: a year of four digits, or more with a sign.
 pub fn parse_date(text: &str) -> Option<i64> {
     let (sign, rest) = match text.as_bytes().first()? {
         b'+' => (1, text.get(1..)?),
@@ -102,7 +103,7 @@ pub fn parse_date(text: &str) -> Option<i64> {
     };
     let (year, rest) = rest.split_once('-')?;
     let (month, day) = rest.split_once('-')?;
-    // A plus is for years that need it; a minus is for years that are not zero.
+    // A plus requires a year that needs it; a minus requires a year other than zero.
     let sound = match sign {
         1 => (5..=9).contains(&year.len()),
         -1 => (4..=9).contains(&year.len()),
@@ -116,7 +117,7 @@ pub fn parse_date(text: &str) -> Option<i64> {
     Some(CivilDate::new(year, two_digits(month)?, two_digits(day)?)?.to_days())
 }
 
-/// Nanoseconds of an ISO time: `HH:MM`, `HH:MM:SS`, and up to nine digits of fraction.
+/// Parses an ISO time to nanoseconds: `HH:MM`, `HH:MM:SS`, and up to nine fractional digits.
 pub fn parse_time(text: &str) -> Option<i64> {
     let (hour, rest) = text.split_once(':')?;
     let (minute, second, fraction) = match rest.split_once(':') {
@@ -136,26 +137,26 @@ pub fn parse_time(text: &str) -> Option<i64> {
     (hour < 24 && minute < 60 && second < 60).then_some(seconds * NANOS_PER_SECOND + nanos)
 }
 
-/// Days and nanoseconds of the day of an ISO timestamp without a zone.
+/// Parses an ISO timestamp without a zone to days and nanoseconds of the day.
 pub fn parse_timestamp(text: &str) -> Option<(i64, i64)> {
     let (date, time) = text.split_once(['T', 't'])?;
     Some((parse_date(date)?, parse_time(time)?))
 }
 
-/// Days and nanoseconds of the day of an ISO timestamp in UTC: `+00:00` or `Z` must follow, `[UTC]` may.
+/// Parses an ISO timestamp in UTC to days and nanoseconds of the day: `+00:00` or `Z` is required, `[UTC]` may follow.
 pub fn parse_timestamp_utc(text: &str) -> Option<(i64, i64)> {
     let text = ["[UTC]", "[Z]", "[GMT]"].iter().find_map(|zone| text.strip_suffix(zone)).unwrap_or(text);
     let local = ["+00:00", "-00:00", "Z", "z"].iter().find_map(|zone| text.strip_suffix(zone))?;
     parse_timestamp(local)
 }
 
-/// Microseconds of the epoch, rounded down; none where 64 bits are too few.
+/// Converts to microseconds since the epoch, rounded down; `None` if they exceed 64 bits.
 pub fn to_micros((days, nanos): (i64, i64)) -> Option<i64> {
     let total = i128::from(days) * i128::from(MICROS_PER_DAY) + i128::from(nanos.div_euclid(1000));
     i64::try_from(total).ok()
 }
 
-/// Nanoseconds of the epoch; none where 64 bits are too few.
+/// Converts to nanoseconds since the epoch; `None` if they exceed 64 bits.
 pub fn to_nanos((days, nanos): (i64, i64)) -> Option<i64> {
     i64::try_from(i128::from(days) * i128::from(NANOS_PER_DAY) + i128::from(nanos)).ok()
 }
@@ -164,7 +165,7 @@ fn two_digits(text: &str) -> Option<u32> {
     if text.len() == 2 { digits(text) } else { None }
 }
 
-/// Up to nine ASCII digits.
+/// Parses up to nine ASCII digits.
 fn digits(text: &str) -> Option<u32> {
     let sound = !text.is_empty() && text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
     if sound { text.parse().ok() } else { None }

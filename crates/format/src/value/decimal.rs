@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// The minimal big-endian two's complement bytes of a number, kept in place.
+/// Minimal big-endian two's complement of a number, stored inline.
 #[derive(Debug, Clone, Copy)]
 pub struct MinimalBytes {
     bytes: [u8; 16],
@@ -16,15 +16,15 @@ impl MinimalBytes {
     }
 }
 
-/// The minimal big-endian two's complement of `unscaled`: at least one byte, none that only repeats the sign.
+/// Returns the minimal big-endian two's complement of `unscaled`: one byte or more, without redundant sign bytes.
 pub fn minimal_bytes(unscaled: i128) -> MinimalBytes {
-    // A number of 8n-1 value bits and a sign bit takes n bytes; xor with the sign leaves the value bits.
+    // n bytes hold 8n-1 value bits and a sign bit; xor with the sign leaves the value bits.
     let value_bits = 128 - (unscaled ^ (unscaled >> 127)).leading_zeros() as usize;
     MinimalBytes { bytes: unscaled.to_be_bytes(), start: 15 - value_bits / 8 }
 }
 
-/// The number whose big-endian two's complement is `bytes`, of any length that repeats the sign; none where it does not
-/// fit 128 bits or where there is no byte.
+/// Reads a big-endian two's complement number of any length, with sign bytes at its start. `None` if it exceeds 128
+/// bits or there are no bytes.
 pub fn from_big_endian(bytes: &[u8]) -> Option<i128> {
     let negative = *bytes.first()? & 0x80 != 0;
     let fill = if negative { 0xff } else { 0 };
@@ -37,7 +37,7 @@ pub fn from_big_endian(bytes: &[u8]) -> Option<i128> {
     (extra.iter().all(|byte| *byte == fill) && (value < 0) == negative).then_some(value)
 }
 
-/// Plain notation with `scale` digits after the point.
+/// Formats in plain notation with `scale` fractional digits.
 pub fn to_plain_string(unscaled: i128, scale: u8) -> String {
     let digits = unscaled.unsigned_abs().to_string();
     let mut out = String::with_capacity(digits.len() + usize::from(scale) + 3);
@@ -55,7 +55,7 @@ pub fn to_plain_string(unscaled: i128, scale: u8) -> String {
     out + fraction
 }
 
-/// Java's `BigDecimal.toString`: plain notation, but for very small numbers (`1.27E-8`, `0E-10`).
+/// Formats like Java's `BigDecimal.toString`: plain, except for very small numbers (`1.27E-8`, `0E-10`).
 pub fn to_scientific_string(unscaled: i128, scale: u8) -> String {
     let digits = unscaled.unsigned_abs().to_string();
     let exponent = digits.len() as i64 - 1 - i64::from(scale);
@@ -77,17 +77,17 @@ pub fn to_scientific_string(unscaled: i128, scale: u8) -> String {
     out
 }
 
-/// A decimal as written: the unscaled number and the digits after the point, which an exponent may make negative.
+/// A parsed decimal: the unscaled number, and the scale, which an exponent may make negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParsedDecimal {
     /// The number without its point.
     pub unscaled: i128,
-    /// Digits after the point.
+    /// Number of fractional digits.
     pub scale: i64,
 }
 
 impl ParsedDecimal {
-    /// The unscaled number at another scale; none where digits would be lost or 128 bits are too few.
+    /// Converts to another scale; `None` if digits would be lost or 128 bits exceeded.
     pub fn rescaled(self, scale: u8) -> Option<i128> {
         let shift = i64::from(scale) - self.scale;
         if self.unscaled == 0 {

@@ -1,10 +1,11 @@
-//! Boxes that shapes are tested against: which shapes in well-known binary ("Appendix G") meet one, and which files may have such.
+//! Boxes that shapes are tested against: which shapes in well-known binary ("Appendix G") intersect a box, and which
+//! files may contain such shapes.
 
 use super::geo::GeoBound;
 use super::wkb::{self, Part};
 use crate::error::{Error, Result};
 
-/// A box in x and y; its edges belong to it.
+/// A box in x and y that includes its edges.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Envelope {
     x: (f64, f64),
@@ -12,10 +13,10 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// The box between two corners, as `ST_MakeEnvelope(xmin, ymin, xmax, ymax)`.
+    /// Creates a box from two corners, like `ST_MakeEnvelope(xmin, ymin, xmax, ymax)`.
     ///
     /// # Errors
-    /// `Invalid` for coordinates that are not finite, and where a minimum is beyond its maximum.
+    /// `Invalid` for coordinates that are not finite, or a minimum above its maximum.
     pub fn new([xmin, ymin, xmax, ymax]: [f64; 4]) -> Result<Self> {
         let own = Self { x: (xmin, xmax), y: (ymin, ymax) };
         let is_sound = own.coordinates().iter().all(|value| value.is_finite()) && xmin <= xmax && ymin <= ymax;
@@ -28,26 +29,27 @@ impl Envelope {
         )))
     }
 
-    /// `xmin`, `ymin`, `xmax`, `ymax`.
+    /// The coordinates `xmin`, `ymin`, `xmax`, `ymax`.
     #[must_use]
     pub fn coordinates(&self) -> [f64; 4] {
         [self.x.0, self.y.0, self.x.1, self.y.1]
     }
 
-    /// Whether shapes between two bounds of a geometry column may meet the box; bounds that cannot be read say nothing.
+    /// Whether shapes within these bounds of a geometry column may intersect the box; unreadable bounds exclude
+    /// nothing.
     #[must_use]
     pub fn may_meet(&self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> bool {
         let corner = |bytes: Option<&[u8]>| GeoBound::from_bytes(bytes?).ok();
         let (lower, upper) = (corner(lower), corner(upper));
         let is_left = upper.is_some_and(|upper| upper.x < self.x.0 || upper.y < self.y.0);
         let is_right = lower.is_some_and(|lower| lower.x > self.x.1 || lower.y > self.y.1);
-        // What wraps around is no box of a geometry.
+        // Bounds that wrap around are not a box of a geometry, so they exclude nothing.
         let wraps = lower.zip(upper).is_some_and(|(lower, upper)| lower.x > upper.x);
         wraps || !(is_left || is_right)
     }
 
-    /// Whether a shape has a point in the box, edges between its points being straight; `None` where the bytes are no shape. A shape
-    /// without points has none anywhere.
+    /// Whether a shape with straight edges has a point in the box; `None` if the bytes are not a shape. A shape without
+    /// points has none.
     #[must_use]
     pub fn meets(&self, shape: &[u8]) -> Option<bool> {
         let mut found = false;
@@ -76,7 +78,7 @@ impl Envelope {
         }
     }
 
-    /// Liang and Barsky's clipping: the part of an edge that is left between the sides of the box.
+    /// Whether an edge intersects the box (Liang-Barsky clipping: the part of the edge between the sides of the box).
     fn meets_edge(&self, start: [f64; 2], end: [f64; 2]) -> bool {
         let (mut first, mut last) = (0.0_f64, 1.0_f64);
         let axes = [(start[0], end[0], self.x), (start[1], end[1], self.y)];
@@ -92,12 +94,12 @@ impl Envelope {
             first = first.max(one.min(other));
             last = last.min(one.max(other));
         }
-        // Coordinates that are not numbers meet nothing.
+        // NaN coordinates intersect nothing.
         first <= last && start.iter().chain(&end).all(|value| !value.is_nan())
     }
 }
 
-/// Whether a point that is on no edge is inside an odd number of rings.
+/// Whether a point, which must not be on an edge, is inside an odd number of rings.
 fn is_inside([x, y]: [f64; 2], rings: &[Vec<[f64; 2]>]) -> bool {
     let crosses = |pair: &&[[f64; 2]]| match pair {
         [[x1, y1], [x2, y2]] => (*y1 > y) != (*y2 > y) && x < (x2 - x1) * (y - y1) / (y2 - y1) + x1,
@@ -163,7 +165,7 @@ mod tests {
             (polygon(&[&square(0.0, 9.0), &square(1.0, 5.0)]), false),
             (polygon(&[&square(0.0, 9.0), &square(3.0, 5.0)]), true),
             (polygon(&[&square(5.0, 9.0)]), false),
-            // The corner of a triangle's box, and not of the triangle.
+            // A corner of a triangle's bounding box, outside of the triangle.
             (polygon(&[&[[0.0, 0.0], [5.0, 0.0], [0.0, 3.0], [0.0, 0.0]]]), false),
             (polygon(&[]), false),
             (collection, true),
@@ -186,7 +188,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is in a file with bounds is not lost by them.
+        /// Bounds never exclude a file that contains a matching shape.
         #[test]
         fn bounds_lose_no_shape(
             corners in prop::array::uniform4(-9_i8..9),

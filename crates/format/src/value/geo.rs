@@ -2,21 +2,21 @@
 
 use crate::error::{Error, Result};
 
-/// One corner of the box around all shapes of a file.
+/// A corner of the bounding box of all shapes in a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GeoBound {
     /// Easting or longitude.
     pub x: f64,
     /// Northing or latitude.
     pub y: f64,
-    /// Elevation, where the shapes have one.
+    /// Elevation, if the shapes have one.
     pub z: Option<f64>,
-    /// Measure, where the shapes have one.
+    /// Measure, if the shapes have one.
     pub m: Option<f64>,
 }
 
 impl GeoBound {
-    /// `x:y`, `x:y:z`, `x:y:NaN:m` or `x:y:z:m`, each eight bytes little endian.
+    /// Writes `x:y`, `x:y:z`, `x:y:NaN:m` or `x:y:z:m`, eight bytes each, little endian.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32);
         out.extend(self.x.to_le_bytes());
@@ -32,10 +32,10 @@ impl GeoBound {
         out
     }
 
-    /// Reads what [`GeoBound::to_bytes`] writes; NaN means that a coordinate is missing.
+    /// Reads what [`GeoBound::to_bytes`] writes; NaN means a missing coordinate.
     ///
     /// # Errors
-    /// `Corrupt` where there are not two, three or four coordinates.
+    /// `Corrupt` unless there are two, three or four coordinates.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let (coordinates, rest) = bytes.as_chunks::<8>();
         let at = |i: usize| coordinates.get(i).map(|bytes| f64::from_le_bytes(*bytes));

@@ -1,7 +1,7 @@
-//! Values as text for people: what stands in partition paths before it is escaped.
+//! Values as text for people, and for partition paths before escaping.
 //!
-//! The specification leaves this to the implementations; the texts are those of the reference implementation, since
-//! folders written by both lie side by side.
+//! The specification leaves the form to implementations; it is that of the reference implementation, since both write
+//! to the same folders.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::primitive::PrimitiveType;
 use crate::value::calendar::{self, CivilDate};
 use crate::value::{Value, decimal};
 
-/// The text of `value`, a value of the type `ty`; `null` for none.
+/// Formats `value`, of type `ty`; null becomes `null`.
 pub fn to_human_string(value: Option<&Value>, ty: &PrimitiveType) -> String {
     use PrimitiveType as T;
     let Some(value) = value else { return "null".to_owned() };
@@ -25,7 +25,7 @@ pub fn to_human_string(value: Option<&Value>, ty: &PrimitiveType) -> String {
     }
 }
 
-/// The text of a value that needs no type to be read.
+/// Formats a value whose text does not depend on the type.
 fn untyped(value: &Value) -> String {
     match value {
         Value::Boolean(v) => v.to_string(),
@@ -37,40 +37,40 @@ fn untyped(value: &Value) -> String {
         Value::String(v) => v.clone(),
         Value::Uuid(v) => uuid::Uuid::from_bytes(*v).to_string(),
         Value::Binary(v) => base64(v),
-        // Never the value of a partition or a sort field.
+        // Never the value of a partition or sort field.
         Value::Variant { .. } | Value::Struct(_) | Value::List(_) | Value::Map(_) => value.kind().to_owned(),
     }
 }
 
-/// Year, as an ordinal from 1970.
+/// Formats a year, given as an ordinal from 1970.
 pub fn year(ordinal: i32) -> String {
     java_padded(1970 + i64::from(ordinal), 4)
 }
 
-/// Month, as an ordinal from 1970-01.
+/// Formats a month, given as an ordinal from 1970-01.
 pub fn month(ordinal: i32) -> String {
     let (years, month) = (ordinal.div_euclid(12), ordinal.rem_euclid(12) + 1);
     format!("{}-{month:02}", year(years))
 }
 
-/// Day, as an ordinal from 1970-01-01.
+/// Formats a day, given as an ordinal from 1970-01-01.
 pub fn day(ordinal: i32) -> String {
     let CivilDate { year, month, day } = CivilDate::from_days(i64::from(ordinal));
     format!("{}-{month:02}-{day:02}", java_padded(year, 4))
 }
 
-/// Hour, as an ordinal from 1970-01-01T00.
+/// Formats an hour, given as an ordinal from 1970-01-01T00.
 pub fn hour(ordinal: i32) -> String {
     let CivilDate { year, month, day } = CivilDate::from_days(i64::from(ordinal.div_euclid(24)));
     format!("{}-{month:02}-{day:02}-{:02}", java_padded(year, 4), ordinal.rem_euclid(24))
 }
 
-/// Java's `%04d`: the sign counts as one of the places.
+/// Formats like Java's `%04d`, where the sign counts towards the width.
 fn java_padded(number: i64, width: usize) -> String {
     format!("{number:0width$}")
 }
 
-/// Java's `LocalTime.toString`: no seconds where they are zero, and a fraction of three, six or nine digits.
+/// Formats like Java's `LocalTime.toString`: without zero seconds, and with three, six or nine fractional digits.
 fn time(micros: i64) -> String {
     let mut out = calendar::format_time(micros.rem_euclid(calendar::MICROS_PER_DAY) * 1000);
     match out.split_once('.') {
@@ -87,23 +87,23 @@ fn time(micros: i64) -> String {
     out
 }
 
-/// A float's text.
+/// Formats a float.
 pub fn float(value: f32) -> String {
     let reads_back = |text: &str| text.parse() == Ok(value);
     float_text(f64::from(value), &format!("{value:e}"), &format!("{value:.1e}"), reads_back)
 }
 
-/// A double's text.
+/// Formats a double.
 pub fn double(value: f64) -> String {
     let reads_back = |text: &str| text.parse() == Ok(value);
     float_text(value, &format!("{value:e}"), &format!("{value:.1e}"), reads_back)
 }
 
-/// Java's text of a float (as specified from Java 19 on): the shortest that reads back, plain from 0.001 to 10^7,
-/// else with an exponent.
+/// Formats like Java's `toString` of floats (as specified since Java 19): the shortest text that reads back, plain from
+/// 0.001 to 10^7, else with an exponent.
 ///
-/// `shortest` and `two_digits` are its texts in scientific notation: where one digit would be enough, the nearest two
-/// are taken if they read back too (`4.9E-324`, not `5.0E-324`).
+/// `shortest` and `two_digits` are its texts in scientific notation: if one digit would be enough, Java uses the
+/// nearest two digits if they read back too (`4.9E-324`, not `5.0E-324`).
 fn float_text(value: f64, shortest: &str, two_digits: &str, reads_back: impl Fn(&str) -> bool) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -137,7 +137,7 @@ fn float_text(value: f64, shortest: &str, two_digits: &str, reads_back: impl Fn(
     out
 }
 
-/// `digits` split after `at` places, filled up with zeros; each part has at least one digit.
+/// Splits `digits` after `at` places, padded with zeros; each part has one digit or more.
 fn split_padded(digits: &str, at: usize) -> (String, String) {
     let padded = format!("{digits:0<width$}", width = at + 1);
     let (whole, fraction) = padded.split_at(at);

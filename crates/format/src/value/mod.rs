@@ -1,9 +1,10 @@
 //! Single values ("Appendix D: Single-value serialization").
 //!
-//! [`binary`] is the serialization as bytes (that as JSON, which nested types have as well, is in
-//! [`types::value_json`](crate::types::value_json)), [`order`] is the order that bounds and sorted files follow,
-//! [`uuid`] has what differs for uuids, [`variant`] decodes and encodes variants, [`bounds`] shortens bounds, [`geo`] and [`wkb`] hold
-//! the bounds of shapes, [`envelope`] the boxes that filters ask for, [`human`] writes values for people and for partition paths. [`calendar`] and [`decimal`] are the texts that these share.
+//! [`binary`] is their serialization as bytes (that as JSON, which also covers nested types, is in
+//! [`types::value_json`](crate::types::value_json)), [`order`] the order of bounds and sorted files, [`uuid`] the
+//! special cases of uuids, [`variant`] decodes and encodes variants, [`bounds`] truncates bounds, [`geo`] and [`wkb`]
+//! compute bounds of shapes, [`envelope`] has the boxes of spatial filters, [`human`] formats values for people and
+//! partition paths. [`calendar`] and [`decimal`] parse and format text for the others.
 
 pub mod binary;
 pub mod bounds;
@@ -17,11 +18,11 @@ pub mod uuid;
 pub mod variant;
 pub mod wkb;
 
-/// A value that is not null, without its type: the type always stands beside it.
+/// A non-null value without its type, which is always passed along.
 ///
-/// Values are physical: `date` is an [`Value::Int`] of days, the timestamps and `time` are a [`Value::Long`] of
-/// micro- or nanoseconds. `PartialEq` is bitwise for floats (NaN equals the same NaN, -0.0 differs from 0.0);
-/// the order of the specification is in `value::order`.
+/// Values are physical: `date` is an [`Value::Int`] of days, timestamps and `time` are a [`Value::Long`] of
+/// microseconds or nanoseconds. `PartialEq` is bitwise for floats (NaN equals the same NaN, -0.0 differs from 0.0);
+/// `value::order` has the order of the specification.
 #[derive(Debug, Clone)]
 pub enum Value {
     /// `boolean`
@@ -34,7 +35,7 @@ pub enum Value {
     Float(f32),
     /// `double`
     Double(f64),
-    /// `decimal`: the unscaled number; the scale is the type's.
+    /// `decimal`: the unscaled number; the type has the scale.
     Decimal(i128),
     /// `string`
     String(String),
@@ -49,11 +50,11 @@ pub enum Value {
         /// The value part.
         value: Vec<u8>,
     },
-    /// `struct`: one value a field, in the order of the type's fields.
+    /// `struct`: one value for each field, in the order of the type.
     Struct(Vec<Option<Value>>),
     /// `list`
     List(Vec<Option<Value>>),
-    /// `map`: pairs in their order.
+    /// `map`: pairs in stored order.
     Map(Vec<(Value, Option<Value>)>),
 }
 
@@ -78,7 +79,7 @@ impl PartialEq for Value {
 }
 
 impl Value {
-    /// The kind of the value, for messages.
+    /// Kind of the value, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Boolean(_) => "boolean",

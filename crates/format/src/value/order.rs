@@ -1,15 +1,15 @@
-//! The order of values: that of bounds, of sorted files and of `<` in filters ("Sorting"; "Data File Fields", note 2).
+//! Order of values in bounds, sorted files and filters ("Sorting"; "Data File Fields", note 2).
 
 use std::cmp::Ordering;
 
 use crate::primitive::PrimitiveType;
 use crate::value::Value;
 
-/// Compares two values of the type `ty`.
+/// Compares two values of type `ty`.
 ///
-/// `-0.0` precedes `0.0`, and NaN (of any bits) follows all else. Strings compare by code point, uuids and bytes as
-/// unsigned bytes. Values that are not of one kind (they never come from one column) are ordered by their kinds, so that
-/// the order is total whatever it is given.
+/// `-0.0` precedes `0.0`, and every NaN follows all other values. Strings compare by code point, uuids and bytes as
+/// unsigned bytes. Values of different kinds, which never come from the same column, are ordered by kind, so that the
+/// order is total for any input.
 pub fn compare(ty: &PrimitiveType, a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Boolean(a), Value::Boolean(b)) => a.cmp(b),
@@ -25,7 +25,7 @@ pub fn compare(ty: &PrimitiveType, a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// `-0.0 < 0.0`, and every NaN equal to every other and above all numbers.
+/// Compares floats: `-0.0 < 0.0`, and NaNs are equal and above all numbers.
 pub fn compare_floats(a: f64, b: f64) -> Ordering {
     match (a.is_nan(), b.is_nan()) {
         (false, false) => a.total_cmp(&b),
@@ -33,7 +33,8 @@ pub fn compare_floats(a: f64, b: f64) -> Ordering {
     }
 }
 
-/// Nested values, element by element with nulls first: no rule of the specification needs them, a total order does.
+/// Compares nested values element by element, nulls first. The specification has no rule for them, but a total order
+/// needs one.
 fn nested(ty: &PrimitiveType, a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Struct(a), Value::Struct(b)) | (Value::List(a), Value::List(b)) => {

@@ -1,13 +1,13 @@
 //! Bounds of uuids under two orders.
 //!
-//! The specification compares uuids as unsigned bytes ("Bounds"), and so does Parquet. The Java library compares them as two signed
-//! numbers, in what it prunes by and in the bounds that it writes of partition values. The orders agree where the first bits
-//! of both halves agree, so we prune by what holds in both and write bounds that hold in both.
+//! The specification ("Bounds") and Parquet compare uuids as unsigned bytes. The Java library compares them as two
+//! signed numbers, both for pruning and for the partition bounds that it writes. The orders agree if the first bits of
+//! both halves agree. So pruning uses what holds in both orders, and written bounds hold in both.
 
-/// The first bit of a half.
+/// The first bit of a half, which Java takes for a sign.
 const SIGN: u64 = 1 << 63;
 
-/// The two halves.
+/// Splits a uuid into halves.
 #[expect(clippy::cast_possible_truncation, reason = "the halves of 128 bits are 64")]
 fn halves(uuid: u128) -> (u64, u64) {
     ((uuid >> 64) as u64, uuid as u64)
@@ -21,13 +21,13 @@ fn is_signed(half: u64) -> bool {
     half & SIGN != 0
 }
 
-/// The number whose order is Java's.
+/// Returns a number whose unsigned order is Java's order of uuids.
 #[must_use]
 pub fn signed_key(uuid: u128) -> u128 {
     uuid ^ joined(SIGN, SIGN)
 }
 
-/// Bounds as unsigned numbers of all values that lie between two bounds in the one order or in the other.
+/// Returns unsigned bounds of all values that are between two bounds in either of the orders.
 #[must_use]
 pub fn of_either_order(lower: Option<u128>, upper: Option<u128>) -> (Option<u128>, Option<u128>) {
     if lower.is_some() && lower == upper {
@@ -35,7 +35,7 @@ pub fn of_either_order(lower: Option<u128>, upper: Option<u128>) -> (Option<u128
     }
     let first_is_signed = |bound: Option<u128>| bound.map(|bound| is_signed(halves(bound).0));
     let widened = |lower: u128| match halves(lower) {
-        // In Java's order the second halves without the first bit come after those with it.
+        // In Java's order, second halves without the first bit come after those with it.
         (first, second) if is_signed(second) => joined(first, 0),
         _ => lower,
     };
@@ -44,7 +44,7 @@ pub fn of_either_order(lower: Option<u128>, upper: Option<u128>) -> (Option<u128
         _ => upper,
     };
     match (first_is_signed(lower), first_is_signed(upper)) {
-        // Only in unsigned order is the one below the other.
+        // The lower bound is below the upper one in unsigned order only.
         (Some(false), Some(true)) => (lower, upper),
         (low, high) => (
             lower.filter(|_| low == Some(false) || high == Some(true)).map(widened),
@@ -53,8 +53,8 @@ pub fn of_either_order(lower: Option<u128>, upper: Option<u128>) -> (Option<u128
     }
 }
 
-/// Bounds that hold in both orders, for values with this smallest and largest unsigned number; `None` if no such bound
-/// exists.
+/// Returns bounds that hold in both orders, for values with this smallest and largest unsigned number; `None` if no
+/// such bound exists.
 #[must_use]
 pub fn in_both_orders(lower: u128, upper: u128) -> (Option<u128>, Option<u128>) {
     let ((low, low_second), (high, high_second)) = (halves(lower), halves(upper));
@@ -64,7 +64,7 @@ pub fn in_both_orders(lower: u128, upper: u128) -> (Option<u128>, Option<u128>) 
     if low == high && is_signed(low_second) == is_signed(high_second) {
         return (Some(lower), Some(upper));
     }
-    // Another value may share the first half of a bound, and have a second half that Java orders otherwise.
+    // Another value may share the first half of a bound, and have a second half that Java orders differently.
     let below = (low & !SIGN != 0).then(|| joined(low - 1, u64::MAX));
     let above = (high | SIGN != u64::MAX).then(|| joined(high + 1, 0));
     let lower = if is_signed(low_second) { Some(lower) } else { below };
@@ -76,7 +76,7 @@ pub fn in_both_orders(lower: u128, upper: u128) -> (Option<u128>, Option<u128>) 
 mod tests {
     use super::*;
 
-    /// A few values of every region: halves at their ends and in the middle.
+    /// Values from every region: halves at the ends and in the middle of their range.
     fn values() -> Vec<u128> {
         let halves = [0, 1, 5, SIGN - 1, SIGN, SIGN + 1, SIGN + 5, u64::MAX];
         halves.iter().flat_map(|first| halves.iter().map(|second| joined(*first, *second))).collect()

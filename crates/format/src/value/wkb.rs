@@ -1,25 +1,26 @@
-//! Shapes in well-known binary: their pieces, and the box around them ("Appendix G"; "Bounds for Variant, Geometry, and Geography").
+//! Shapes in well-known binary: their parts and bounding boxes ("Appendix G"; "Bounds for Variant, Geometry, and
+//! Geography").
 
 use super::geo::GeoBound;
 
 /// Maximum nesting of collections.
 const DEPTH: usize = 32;
 
-/// The smallest and largest coordinates of shapes so far: x, y, z, m.
+/// Minimum and maximum coordinates of shapes: x, y, z, m.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GeoBox {
     ranges: [Option<(f64, f64)>; 4],
 }
 
 impl GeoBox {
-    /// Adds a shape in ISO well-known binary, or in PostGIS' extension of it. Null and NaN coordinates are passed over, so that an empty
-    /// point adds nothing. False where the bytes are no shape; the box then holds for nothing.
+    /// Adds a shape in ISO well-known binary or PostGIS's extension of it. Null and NaN coordinates are skipped, so an
+    /// empty point adds nothing. Returns false if the bytes are not a shape; the box is invalid then.
     #[must_use]
     pub fn add(&mut self, wkb: &[u8]) -> bool {
         shape(self, wkb, 0).is_some_and(<[u8]>::is_empty)
     }
 
-    /// The lower and the upper corner; `None` where there is no x or no y.
+    /// Returns the lower and the upper corner; `None` without an x or a y.
     #[must_use]
     pub fn corners(&self) -> Option<(GeoBound, GeoBound)> {
         let [x, y, z, m] = self.ranges;
@@ -36,34 +37,34 @@ impl GeoBox {
     }
 }
 
-/// A piece of a shape in x and y.
+/// A part of a shape, in x and y.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part {
-    /// Points that no edge connects.
+    /// Points without edges.
     Points(Vec<[f64; 2]>),
-    /// Points that straight edges connect.
+    /// Points connected by straight edges.
     Line(Vec<[f64; 2]>),
     /// Rings; the first is the outer one.
     Polygon(Vec<Vec<[f64; 2]>>),
 }
 
-/// Passes the pieces of a shape in ISO well-known binary, or in PostGIS' extension of it, to `take`. Returns false if the
-/// bytes are not a shape; some pieces may have been passed by then.
+/// Passes the parts of a shape in ISO well-known binary, or PostGIS's extension of it, to `take`. Returns false if the
+/// bytes are not a shape; some parts may have been passed already.
 #[must_use]
 pub fn visit(wkb: &[u8], take: &mut dyn FnMut(Part)) -> bool {
     let mut parts = Parts { take, ring: Vec::new(), rings: Vec::new() };
     shape(&mut parts, wkb, 0).is_some_and(<[u8]>::is_empty)
 }
 
-/// What becomes of a shape that is read.
+/// Receives a shape while it is read.
 trait Sink {
-    /// A point: x, y, z, m, as far as the shape has them.
+    /// Receives a point: x, y, z, m, as far as the shape has them.
     fn point(&mut self, values: [Option<f64>; 4]);
-    /// The points since the last end are those of a line, of a ring of a polygon, or alone.
+    /// Ends a line, a ring of a polygon or a single point: all points since the last end belong to it.
     fn end_line(&mut self) {}
     fn end_ring(&mut self) {}
     fn end_point(&mut self) {}
-    /// The rings since the last end are those of a polygon.
+    /// Ends a polygon: all rings since the last end belong to it.
     fn end_polygon(&mut self) {}
 }
 
@@ -103,7 +104,7 @@ impl Sink for Parts<'_> {
     }
 }
 
-/// Reads one shape and returns what follows it.
+/// Reads a shape and returns the bytes after it.
 fn shape<'a>(sink: &mut impl Sink, bytes: &'a [u8], depth: usize) -> Option<&'a [u8]> {
     if depth > DEPTH {
         return None;
@@ -117,7 +118,7 @@ fn shape<'a>(sink: &mut impl Sink, bytes: &'a [u8], depth: usize) -> Option<&'a 
         },
     };
     let (code, mut rest) = reader.count(rest)?;
-    // PostGIS marks dimensions by the highest bits, ISO by thousands.
+    // PostGIS marks dimensions in the highest bits, ISO by thousands.
     let (mut has_z, mut has_m) = (code & 0x8000_0000 != 0, code & 0x4000_0000 != 0);
     if code & 0x2000_0000 != 0 {
         rest = rest.get(4..)?;
@@ -186,7 +187,7 @@ impl Points {
     }
 }
 
-/// Numbers in one order of bytes.
+/// Reads numbers in one byte order.
 #[derive(Clone, Copy)]
 struct Reader {
     is_little: bool,
@@ -228,7 +229,7 @@ mod tests {
         out
     }
 
-    /// A sequence of points without its count being part of a shape of its own.
+    /// A line, whose points have no headers of their own.
     fn line(code: u32, points: &[[f64; 2]]) -> Vec<u8> {
         let points: Vec<Vec<u8>> =
             points.iter().map(|point| point.iter().flat_map(|v| v.to_le_bytes()).collect()).collect();
@@ -275,7 +276,7 @@ mod tests {
         assert_eq!(found, measured);
         assert_eq!(boxed(&[point(3001, &[1.0, 2.0, 3.0, 4.0])]).unwrap().0, [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(boxed(&[hex("01 01000020 e6100000 000000000000f03f 0000000000000040")]), xy([1.0, 2.0], [1.0, 2.0]));
-        // Each coordinate counts for its own dimension; without one there is no box.
+        // Each coordinate counts for its own dimension; a shape without coordinates has no box.
         assert_eq!(boxed(&[point(1, &[nan, nan])]), None);
         assert_eq!(boxed(&[point(1, &[1.0, nan])]), None);
         assert_eq!(boxed(&[point(1, &[1.0, nan]), point(1, &[nan, 2.0])]), xy([1.0, 2.0], [1.0, 2.0]));

@@ -1,6 +1,6 @@
-//! Ids for the columns of data files that have none: by a name mapping, or by position ("Column Projection").
+//! Assigns field ids to the columns of data files without ids, by a name mapping or by position ("Column Projection").
 //!
-//! The columns of a file are given as Arrow fields, whatever its format; ids stand in their metadata.
+//! The columns of a file of any format are passed as Arrow fields, with ids in their metadata.
 
 use std::sync::Arc;
 
@@ -10,38 +10,38 @@ use super::FIELD_ID_KEY;
 use super::to_arrow::join;
 use crate::types::NameMapping;
 
-/// The id that a field carries.
+/// Returns the id of a field, if it has one.
 pub fn field_id(field: &ArrowField) -> Option<i32> {
     field.metadata().get(FIELD_ID_KEY).and_then(|text| text.parse().ok()).filter(|id| *id >= 0)
 }
 
-/// Whether any field carries an id, nested ones included.
+/// Whether any field has an id, nested ones included.
 pub fn has_ids(fields: &Fields) -> bool {
     fields
         .iter()
         .any(|field| field_id(field).is_some() || children(field).iter().any(|(child, _)| has_ids(&one(child))))
 }
 
-/// The fields with the ids of a name mapping. A field that the mapping does not have keeps what it has.
+/// Returns the fields with ids from a name mapping. Fields that the mapping does not contain keep their ids.
 pub fn with_mapped_ids(fields: &Fields, mapping: &NameMapping) -> Fields {
     fields.iter().map(|field| mapped(field, field.name(), mapping)).collect()
 }
 
-/// The fields with their positions, from 1 on, as ids: what the first writers of Parquet and ORC files without ids
-/// stood for. Nested fields get none, and are not read.
+/// Returns the fields with their positions, counted from 1, as ids. This is how the first Iceberg tables used Parquet
+/// and ORC files without ids. Nested fields get no ids, and are not read.
 pub fn with_positional_ids(fields: &Fields) -> Fields {
     fields.iter().zip(1..).map(|(field, id)| Arc::new(with_id(field, Some(id)))).collect()
 }
 
-/// The fields that can be read by id: a struct without any such field is left out, and so is a list without an id for
-/// its elements, a map without both of its own.
+/// Returns the fields that can be read by id. Omits structs without any such field, lists whose element has no id, and
+/// maps whose key or value has none.
 pub fn with_ids_only(fields: &Fields) -> Fields {
     fields.iter().filter(|field| field_id(field).is_some()).filter_map(readable).collect()
 }
 
 fn mapped(field: &FieldRef, path: &str, mapping: &NameMapping) -> FieldRef {
     let inner = children(field).into_iter().map(|(child, name)| {
-        // whatever a file calls them, mappings say `element`, `key` and `value`
+        // Mappings always use `element`, `key` and `value`, whatever the file calls them.
         let path = join(path, name.unwrap_or(child.name()));
         mapped(&child, &path, mapping)
     });
@@ -73,7 +73,7 @@ fn one(field: &FieldRef) -> Fields {
     Fields::from(vec![field.clone()])
 }
 
-/// The direct children, with the name of their role (element, key, value) if they have one.
+/// Returns the direct children, with the name of their role (element, key, value) if they have one.
 fn children(field: &ArrowField) -> Vec<(FieldRef, Option<&'static str>)> {
     match field.data_type() {
         DataType::Struct(fields) => fields.iter().map(|child| (child.clone(), None)).collect(),
@@ -92,7 +92,7 @@ fn children(field: &ArrowField) -> Vec<(FieldRef, Option<&'static str>)> {
     }
 }
 
-/// The same field with other children, as many as [`children`] returns for a list or map.
+/// Returns the field with other children; a list or map needs as many as [`children`] returns.
 fn with_children(field: &ArrowField, inner: Vec<FieldRef>) -> ArrowField {
     let mut first = inner.first().cloned();
     let mut element = |old: &FieldRef| first.take().unwrap_or_else(|| old.clone());

@@ -1,5 +1,5 @@
-//! Arrow to Iceberg: every layout of a type is the same type; what has no counterpart is an error that names the
-//! column, the Arrow type and what to do.
+//! Converts Arrow schemas to Iceberg. All layouts of a type become the same type; for a type without a counterpart, the
+//! error names the column, the Arrow type and a remedy.
 
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, TimeUnit};
 
@@ -10,44 +10,44 @@ use crate::limits::Limits;
 use crate::types::ids::{next_id, with_ids};
 use crate::types::{Field, ListType, MAX_DECIMAL_PRECISION, MapType, PrimitiveType, Schema, StructType, Type};
 
-/// What becomes of nanoseconds where the table has none: timestamps before version 3, times in every version.
+/// How to convert nanoseconds if the table has no such type: timestamps before version 3, times in every version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Nanoseconds {
-    /// An error.
+    /// Fail.
     #[default]
     Refuse,
-    /// Microseconds.
+    /// Truncate to microseconds.
     Truncate,
 }
 
-/// What becomes of 64-bit unsigned integers.
+/// How to convert 64-bit unsigned integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnsignedLongs {
-    /// `long`; the writer checks the range.
+    /// To `long`; the writer checks the range.
     #[default]
     Long,
-    /// `decimal(20, 0)`, which has room for all.
+    /// To `decimal(20, 0)`, which can hold all of them.
     Decimal,
 }
 
-/// How an Arrow schema is understood where there is a choice.
+/// Options where an Arrow type can be converted in several ways.
 #[derive(Debug, Clone, Copy)]
 pub struct FromArrow {
-    /// Format version of the table: not every version has every type.
+    /// Format version of the table; some types need a later version.
     pub format_version: u8,
-    /// What becomes of nanoseconds.
+    /// How to convert nanoseconds.
     pub nanoseconds: Nanoseconds,
-    /// What becomes of 64-bit unsigned integers.
+    /// How to convert 64-bit unsigned integers.
     pub unsigned_longs: UnsignedLongs,
 }
 
 impl FromArrow {
-    /// The usual choices for a table of a format version.
+    /// The default options for a format version.
     pub fn for_version(format_version: u8) -> Self {
         Self { format_version, nanoseconds: Nanoseconds::default(), unsigned_longs: UnsignedLongs::default() }
     }
 
-    /// The type of an Arrow field; fields inside without an id get one above the highest there.
+    /// Converts the type of an Arrow field; nested fields without an id get one above the highest.
     pub fn type_of(&self, field: &ArrowField) -> Result<Type> {
         let mut reader = FieldReader { options: *self, faults: Vec::new(), limits: Limits::default() };
         let ty = reader.data_type(field, field.name(), 0);
@@ -58,8 +58,8 @@ impl FromArrow {
 }
 
 impl Schema {
-    /// The schema of Arrow columns, with the ids that they carry; columns without an id get one above the highest. All
-    /// columns without a counterpart are reported in one error.
+    /// Converts an Arrow schema. Fields keep their ids; fields without an id get one above the highest. All columns
+    /// without a counterpart are reported in one error.
     pub fn from_arrow(arrow: &ArrowSchema, options: &FromArrow) -> Result<Self> {
         let mut reader = FieldReader { options: *options, faults: Vec::new(), limits: Limits::default() };
         let fields = reader.fields(arrow.fields(), "", 0);
@@ -70,10 +70,10 @@ impl Schema {
     }
 }
 
-/// Stands for an id until all that are there are known; ids of fields are not negative.
+/// Placeholder until all existing ids are known; valid ids are not negative.
 const NO_ID: i32 = -1;
 
-/// The highest id of a field and those inside it; 0 if none has one.
+/// Returns the highest id of a field and its nested fields; 0 if there are no ids.
 fn highest_id(field: &Field) -> i32 {
     field.ty.children().into_iter().map(highest_id).fold(field.id.max(0), i32::max)
 }
@@ -85,7 +85,7 @@ fn given_or_next(field: &Field, last_id: &mut i32) -> Result<i32> {
 struct FieldReader {
     options: FromArrow,
     limits: Limits,
-    /// What is wrong with which column.
+    /// Problems with columns, one message each.
     faults: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ impl FieldReader {
         fields.iter().filter_map(|field| self.field(field, field.name(), parent, depth)).collect()
     }
 
-    /// The field under a name that may be another than Arrow's (`item` is `element`).
+    /// Converts a field; `name` may differ from Arrow's (`item` becomes `element`).
     fn field(&mut self, field: &ArrowField, name: &str, parent: &str, depth: usize) -> Option<Field> {
         let path = join(parent, name);
         let ty = self.data_type(field, &path, depth)?;
@@ -151,7 +151,7 @@ impl FieldReader {
                 Some(ListType { element }.into())
             }
             DataType::Map(entries, _) => self.map(entries, path, depth),
-            // what values are, not how they are repeated, is their type
+            // Dictionary and run-end encoding do not affect the type.
             DataType::Dictionary(_, values) => self.data_type(&unnamed(values), path, depth + 1),
             DataType::RunEndEncoded(_, values) => self.data_type(values, path, depth + 1),
             other => self.primitive(other, path).map(Type::Primitive),
@@ -201,7 +201,7 @@ impl FieldReader {
             },
             DataType::Timestamp(TimeUnit::Nanosecond, zone) => return self.nanoseconds(ty, zone.is_some(), path),
             DataType::Timestamp(_, None) => P::Timestamp,
-            // an instant is an instant, whatever the zone is called
+            // An instant is the same in every zone.
             DataType::Timestamp(_, Some(_)) => P::Timestamptz,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => P::String,
             DataType::Binary | DataType::LargeBinary | DataType::BinaryView => P::Binary,
@@ -240,7 +240,7 @@ impl FieldReader {
     }
 
     fn decimal(&mut self, ty: &DataType, precision: u8, scale: i8, path: &str) -> Option<PrimitiveType> {
-        // a negative scale stands for zeros before the point
+        // A negative scale means zeros before the point.
         let digits = if scale < 0 { precision.saturating_add(scale.unsigned_abs()) } else { precision };
         match u8::try_from(scale.max(0)) {
             Ok(scale) if digits <= MAX_DECIMAL_PRECISION && scale <= digits => {
@@ -250,7 +250,7 @@ impl FieldReader {
         }
     }
 
-    /// The type, if the table's format version has it.
+    /// Returns the type if the table's format version has it.
     fn since_3(&mut self, ty: Type, arrow: &DataType, path: &str) -> Option<Type> {
         if self.options.format_version >= 3 {
             return Some(ty);

@@ -1,6 +1,6 @@
-//! Iceberg schemas and Arrow schemas ("Schemas and Data Types"; ids as Parquet's `field_id`).
+//! Converts between Iceberg and Arrow schemas ("Schemas and Data Types"; ids as Parquet's `field_id`).
 //!
-//! The whole mapping stands in one table in `docs/types.md`; a test holds this module to it.
+//! `docs/types.md` has the whole mapping in one table; a test checks this module against it.
 
 mod file_ids;
 mod from_arrow;
@@ -12,23 +12,24 @@ pub use from_arrow::{FromArrow, Nanoseconds, UnsignedLongs};
 pub use named::named;
 pub use to_arrow::{StringLayout, ToArrow};
 
-/// Key of a field id in the metadata of an Arrow field: the one under which Parquet libraries keep theirs.
+/// Metadata key for the id of an Arrow field, the same that Parquet libraries use.
 pub const FIELD_ID_KEY: &str = "PARQUET:field_id";
 
-/// Key of a comment in the metadata of an Arrow field.
+/// Metadata key for the comment of an Arrow field.
 pub const DOC_KEY: &str = "doc";
 
-/// Key of the name of an extension type in the metadata of an Arrow field.
+/// Metadata key for the name of an Arrow extension type.
 const EXTENSION_NAME_KEY: &str = arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
 
-/// Key of the parameters of an extension type in the metadata of an Arrow field.
+/// Metadata key for the parameters of an Arrow extension type.
 const EXTENSION_METADATA_KEY: &str = arrow_schema::extension::EXTENSION_TYPE_METADATA_KEY;
 
-/// Name of the extension type of booleans that take a byte each; all but 0 is true.
+/// Name of the extension type of booleans of one byte each; every value but 0 is true.
 pub const BOOL8: &str = "arrow.bool8";
 
-/// What the values of an extension type mean, and what to make of them, where its storage alone would mean something else: pandas
-/// counts periods from 1970, and an opaque type is of a system that Arrow knows nothing of.
+/// For extension types whose meaning would be lost if only the storage type were used: what the values mean, and what
+/// to convert them to. pandas counts periods from 1970, and an opaque type comes from a system that Arrow does not
+/// know.
 pub fn meaning_lost(extension: &str) -> Option<&'static str> {
     match extension {
         "pandas.period" => {
@@ -40,7 +41,7 @@ pub fn meaning_lost(extension: &str) -> Option<&'static str> {
     }
 }
 
-/// Extension types by which an Arrow type means more than its bytes.
+/// Names of the extension types that have a counterpart here.
 mod extension {
     pub(super) const UUID: &str = "arrow.uuid";
     pub(super) const VARIANT: &str = "arrow.parquet.variant";

@@ -1,8 +1,8 @@
-//! Arrow types as the table format calls them, for error messages.
+//! Names of Arrow types in the terms of the table format, for error messages.
 
 use arrow_schema::{DataType, TimeUnit};
 
-/// The familiar name of an Arrow type: `long`, not `Int64`. Types without a counterpart in the table format are described.
+/// Returns the familiar name of an Arrow type: `long`, not `Int64`. Types without a counterpart are described.
 pub fn named(ty: &DataType) -> String {
     let instant = |zone: &Option<_>| if zone.is_some() { "timestamptz" } else { "timestamp" };
     match ty {

@@ -1,4 +1,4 @@
-//! The mapping held to the tables of `docs/types.md`, and what the tables do not say.
+//! Checks the mapping against the tables of `docs/types.md`, and what the tables do not cover.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::types::{Field, PrimitiveType, Schema, Type};
 
 const DOCUMENT: &str = include_str!("../../../../../docs/types.md");
 
-/// The cells of the rows of one table of the document, without the code marks.
+/// Returns the cells of one table of the document, without code marks.
 fn table(heading: &str) -> Vec<Vec<String>> {
     let section = DOCUMENT.split("\n## ").find(|section| section.starts_with(heading)).unwrap();
     let rows = section.lines().filter(|line| line.starts_with("| ")).skip(2);

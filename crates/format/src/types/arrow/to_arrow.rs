@@ -1,4 +1,4 @@
-//! Iceberg to Arrow: one Arrow type for each type, whatever the data files hold.
+//! Converts Iceberg types to Arrow: one Arrow type for each type, whatever layout the data files have.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{DOC_KEY, EXTENSION_METADATA_KEY, EXTENSION_NAME_KEY, FIELD_ID_KEY, e
 use crate::error::{Error, Result};
 use crate::types::{DEFAULT_CRS, EdgeAlgorithm, Field, MAX_DECIMAL_PRECISION, PrimitiveType, Schema, Type};
 
-/// How strings and binaries are laid out.
+/// Arrow layout of strings and binaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StringLayout {
     /// 32-bit offsets: `Utf8`, `Binary`.
@@ -26,7 +26,7 @@ pub enum StringLayout {
 pub struct ToArrow {
     /// Layout of strings and binaries.
     pub strings: StringLayout,
-    /// Whether fields carry their ids and comments as metadata.
+    /// Whether fields have their ids and comments as metadata.
     pub metadata: bool,
 }
 
@@ -37,14 +37,14 @@ impl Default for ToArrow {
 }
 
 impl Schema {
-    /// The Arrow schema of these columns. An unknown type is an error that names the column.
+    /// Converts the columns to an Arrow schema. For an unknown type, the error names the column.
     pub fn to_arrow(&self, options: &ToArrow) -> Result<ArrowSchema> {
         Ok(ArrowSchema::new(options.fields(self.fields(), "")?))
     }
 }
 
 impl ToArrow {
-    /// The Arrow field of a field.
+    /// Converts a field.
     pub fn field(&self, field: &Field) -> Result<ArrowField> {
         self.named(field, &field.name)
     }
@@ -145,7 +145,7 @@ fn decimal(precision: u8, scale: u8, path: &str) -> Result<DataType> {
     }
 }
 
-/// The extension type of a type, and its parameters.
+/// Returns the extension type of a type, with its parameters.
 fn extension_of(ty: &Type) -> Option<(&'static str, Option<String>)> {
     match ty {
         Type::Variant => Some((extension::VARIANT, None)),
@@ -161,7 +161,7 @@ fn extension_of(ty: &Type) -> Option<(&'static str, Option<String>)> {
     }
 }
 
-/// The geometry or geography that the metadata of the extension `geoarrow.wkb` describes.
+/// Parses the metadata of the extension `geoarrow.wkb` to a geometry or geography type.
 pub(super) fn geo_of(metadata: Option<&str>) -> Result<PrimitiveType> {
     let members = match metadata.filter(|text| !text.is_empty()) {
         Some(text) => {

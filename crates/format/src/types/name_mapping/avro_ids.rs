@@ -1,4 +1,4 @@
-//! Ids for the fields of Avro files that have none, by a name mapping ("Column Projection"; Appendix A, "Avro").
+//! Assigns ids to the fields of Avro files without ids, by a name mapping ("Column Projection"; Appendix A, "Avro").
 
 use serde_json::{Map, Value as Json};
 
@@ -7,8 +7,8 @@ use crate::limits::Limits;
 use crate::types::NameMapping;
 
 impl NameMapping {
-    /// The Avro schema with ids where the mapping has them. Ids that are there are kept; what has none, and what is
-    /// inside it, is left as it is and not read.
+    /// Returns the Avro schema with ids from the mapping. Existing ids are kept; fields without an id, and what is
+    /// inside them, stay unchanged and are not read.
     pub fn apply_to_avro(&self, schema: &Json) -> Result<Json> {
         let limits = Limits::default();
         Walk { mapping: self, depth: limits.depth }.schema(schema, "")
@@ -18,7 +18,7 @@ impl NameMapping {
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     mapping: &'a NameMapping,
-    /// Levels that may still come.
+    /// Remaining levels of nesting.
     depth: usize,
 }
 
@@ -61,7 +61,7 @@ impl Walk<'_> {
 
     fn array(self, array: &Map<String, Json>, path: &str) -> Result<Json> {
         let Some(items) = array.get("items") else { return Ok(Json::Object(array.clone())) };
-        // an array of records of key and value is a map whose keys are not strings
+        // An array of key-value records is a map whose keys are not strings.
         if array.get("logicalType").and_then(Json::as_str) == Some("map") {
             return Ok(with(array, [("items", self.schema(items, path)?)]));
         }

@@ -1,5 +1,5 @@
-//! Name mappings: field ids for data files that have none ("Column Projection", "Name Mapping Serialization"); in `avro_ids` for
-//! Avro schemas.
+//! Name mappings: field ids for data files without ids ("Column Projection", "Name Mapping Serialization"); `avro_ids`
+//! applies them to Avro schemas.
 
 mod avro_ids;
 
@@ -12,27 +12,27 @@ use crate::error::{Error, Result};
 use crate::json::{self, Object};
 use crate::limits::Limits;
 
-/// The property in which a table keeps its name mapping, as JSON text.
+/// Table property that stores the name mapping as JSON.
 pub const NAME_MAPPING_PROPERTY: &str = "schema.name-mapping.default";
 
-/// Which id a field has by its name; names of nested fields are looked up below those of their parents.
+/// Maps field names to ids; nested names are looked up below their parents.
 #[derive(Debug, Clone, Default)]
 pub struct NameMapping {
     root: Level,
 }
 
-/// One entry of a mapping.
+/// An entry of a mapping.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MappedField {
-    /// The id; without one, the field and its parts are not read.
+    /// Field id; without one, the field and everything inside it are not read.
     pub id: Option<i32>,
-    /// The names that the field may have, each once.
+    /// Distinct names that the field may have.
     pub names: Vec<String>,
-    /// Entries for what is inside: fields of a struct, `element` of a list, `key` and `value` of a map.
+    /// Entries for nested fields: fields of a struct, `element` of a list, `key` and `value` of a map.
     pub fields: Option<Vec<MappedField>>,
 }
 
-/// The entries on one level, found by name.
+/// Entries of one level, indexed by name.
 #[derive(Debug, Clone, Default)]
 struct Level {
     entries: Vec<Entry>,
@@ -47,17 +47,17 @@ struct Entry {
 }
 
 impl NameMapping {
-    /// A mapping of these entries. Ids must be unique, names unique among siblings.
+    /// Creates a mapping from entries. Ids must be unique, and names unique among siblings.
     pub fn new(fields: Vec<MappedField>) -> Result<Self> {
         Ok(Self { root: Level::new(fields, &mut HashSet::new(), &Limits::default(), 0)? })
     }
 
-    /// The mapping of a schema: each field by its name.
+    /// Creates the mapping of a schema: each field by its current name.
     pub fn of_schema(schema: &Schema) -> Result<Self> {
         Self::new(mapped_fields(schema.fields().iter()))
     }
 
-    /// Reads the text of the property [`NAME_MAPPING_PROPERTY`].
+    /// Parses the text of the property [`NAME_MAPPING_PROPERTY`].
     pub fn parse(text: &str) -> Result<Self> {
         let json = json::parse(text.as_bytes()).map_err(|error| error.within("name mapping, "))?;
         Self::from_json(&json)
@@ -75,17 +75,17 @@ impl NameMapping {
         write_fields(&self.fields())
     }
 
-    /// The entries.
+    /// Returns the entries.
     pub fn fields(&self) -> Vec<MappedField> {
         self.root.fields()
     }
 
-    /// The entry for a field, by its name and those of its ancestors joined by dots. A name may have dots itself.
+    /// Returns the entry of a field by its full name, joined by dots. A single name may contain dots.
     pub fn find(&self, path: &str) -> Option<MappedField> {
         self.entry(path).map(Entry::field)
     }
 
-    /// The id for a field, by its name and those of its ancestors joined by dots.
+    /// Returns the id of a field by its full name, joined by dots.
     pub fn id(&self, path: &str) -> Option<i32> {
         self.entry(path)?.id
     }
@@ -94,17 +94,17 @@ impl NameMapping {
         self.root.find(path, &mut HashSet::new())
     }
 
-    /// The ids in the mapping and their entries.
+    /// Returns the entries by id.
     pub fn by_id(&self) -> BTreeMap<i32, MappedField> {
         let mut found = BTreeMap::new();
         self.root.collect(&mut found);
         found
     }
 
-    /// The mapping after a change of the schema: new names of changed fields are added to the old ones, new fields get
-    /// entries, and a name that now belongs to another field is taken from the one that had it.
+    /// Updates the mapping after a change of the schema: new names of renamed fields are added to their old ones, new
+    /// fields get entries, and a name that now belongs to another field is removed from its former entry.
     ///
-    /// `updates` are the changed and new fields by id, `additions` the ids of new fields by that of their parent.
+    /// `updates` has the changed and new fields by id, `additions` the ids of new fields by parent id.
     pub(crate) fn updated(
         &self,
         updates: &HashMap<i32, Field>,
@@ -150,8 +150,8 @@ impl Level {
         self.entries.iter().map(Entry::field).collect()
     }
 
-    /// The entry for a path. As names may have dots, there can be many ways to split it; `failed` are places, by level
-    /// and length of the rest, where none of them led anywhere.
+    /// Finds the entry of a path. Names may contain dots, so a path can be split in many ways; `failed` remembers dead
+    /// ends, by level and length of the rest.
     fn find(&self, path: &str, failed: &mut HashSet<(usize, usize)>) -> Option<&Entry> {
         let entry = |name: &str| self.by_name.get(name).and_then(|at| self.entries.get(*at));
         if let Some(found) = entry(path) {
@@ -189,7 +189,7 @@ impl Entry {
     }
 }
 
-/// Entries that map fields by their names.
+/// Creates entries that map fields by their names.
 fn mapped_fields<'a>(fields: impl Iterator<Item = &'a Field>) -> Vec<MappedField> {
     let mapped = fields.map(|field| MappedField {
         id: Some(field.id),
@@ -220,7 +220,7 @@ fn read_fields(json: &Json, budget: &mut usize, depth: usize) -> Result<Vec<Mapp
 fn read_field(json: &Json, budget: &mut usize, depth: usize) -> Result<MappedField> {
     let object = Object::new(json, "a mapped field")?;
     let id = object.optional_int("field-id")?;
-    // a member that is there must be an array, `null` is not
+    // An existing member must be an array; `null` is an error.
     let names = match object.members().get("names") {
         None => Vec::new(),
         Some(Json::Array(names)) => names
@@ -230,7 +230,7 @@ fn read_field(json: &Json, budget: &mut usize, depth: usize) -> Result<MappedFie
         Some(_) => return Err(Error::corrupt("/names", "names must be an array")),
     };
     let fields = match object.members().get("fields") {
-        // PyIceberg writes `null` where nothing is inside.
+        // PyIceberg writes `null` if there are no nested fields.
         None | Some(Json::Null) => None,
         Some(json) => Some(read_fields(json, budget, depth + 1).map_err(|error| error.within("/fields"))?),
     };
@@ -252,14 +252,14 @@ fn write_fields(fields: &[MappedField]) -> Json {
     fields.iter().map(write).collect()
 }
 
-/// A change of a mapping that follows one of the schema.
+/// Applies a change of the schema to a mapping.
 struct Update<'a> {
     updates: &'a HashMap<i32, Field>,
     additions: &'a HashMap<Option<i32>, Vec<i32>>,
 }
 
 impl Update<'_> {
-    /// The entries of one level, each with its new name if it has one.
+    /// Updates the entries of one level, and adds new names.
     fn level(&self, fields: Vec<MappedField>) -> Vec<MappedField> {
         let changed = fields.iter().filter_map(|field| self.updates.get(&field.id?));
         let assigned: HashMap<String, i32> = changed.map(|field| (field.name.clone(), field.id)).collect();
@@ -281,7 +281,7 @@ impl Update<'_> {
         MappedField { id: field.id, names, fields }
     }
 
-    /// The entries of one level and those of the fields that were added to the parent.
+    /// Updates the entries of one level, and adds fields that are new in the parent.
     fn with_new(&self, fields: Option<Vec<MappedField>>, parent: Option<i32>) -> Option<Vec<MappedField>> {
         let added: Vec<_> =
             self.additions.get(&parent).into_iter().flatten().filter_map(|id| self.updates.get(id)).collect();
@@ -296,7 +296,7 @@ impl Update<'_> {
     }
 }
 
-/// Takes names from entries that are not the ones they are assigned to.
+/// Removes names from entries other than those that they are now assigned to.
 fn take_names(fields: &mut [MappedField], assigned: &HashMap<String, i32>) {
     for field in fields {
         let id = field.id;

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use super::json;
 use super::node::Variant;
 
-/// The two parts of a column, in any of Arrow's binary types.
+/// The two parts of a variant column, in any of Arrow's binary types.
 #[derive(Debug, Clone, Copy)]
 pub struct Column<'a> {
     metadata: &'a dyn Array,
@@ -20,10 +20,10 @@ pub struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    /// The parts of an array.
+    /// Splits an array into its parts.
     ///
     /// # Errors
-    /// `Invalid` where it is not a struct of them.
+    /// `Invalid` unless it is a struct of these parts.
     pub fn new(array: &'a dyn Array) -> Result<Self> {
         let part = |name: &str| {
             let parent: &StructArray = array.as_struct_opt()?;
@@ -37,7 +37,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// Rows.
+    /// Number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
@@ -49,10 +49,10 @@ impl<'a> Column<'a> {
         self.len == 0
     }
 
-    /// The variant of a row; `None` where the row is null.
+    /// Returns the variant of a row; `None` if the row is null.
     ///
     /// # Errors
-    /// `Corrupt` where its metadata cannot be read.
+    /// `Corrupt` if its metadata cannot be read.
     pub fn get(&self, row: usize) -> Result<Option<Variant<'a>>> {
         if row >= self.len || self.nulls.is_some_and(|nulls| nulls.is_null(row)) {
             return Ok(None);
@@ -64,7 +64,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// The bytes of a row that is not null.
+/// Returns the bytes of a non-null row.
 fn bytes(array: &dyn Array, row: usize) -> &[u8] {
     match array.data_type() {
         DataType::Binary => array.as_binary::<i32>().value(row),
@@ -74,15 +74,15 @@ fn bytes(array: &dyn Array, row: usize) -> &[u8] {
     }
 }
 
-/// The same error with the row.
+/// Adds the row number to an error.
 pub(crate) fn at(row: usize) -> impl Fn(Error) -> Error {
     move |error| error.within(&format!("row {row}"))
 }
 
-/// The JSON text of each variant; a variant null is `null`, a row without variant is null.
+/// Converts each variant to JSON text; a variant null becomes `null`, a null row stays null.
 ///
 /// # Errors
-/// As [`json::to_json`], with the row.
+/// As [`json::to_json`], with the row number.
 pub fn to_json(column: Column<'_>) -> Result<StringArray> {
     let text = |row| column.get(row)?.map(|variant| json::to_json(&variant).map_err(at(row))).transpose();
     let texts = (0..column.len()).map(text).collect::<Result<Vec<_>>>()?;

@@ -1,13 +1,13 @@
-//! Writing variants ("Value encoding"), byte for byte as the Java library does.
+//! Encodes variants ("Value encoding"), byte for byte like the Java library.
 
 use crate::error::{Error, Result};
 
 use super::node::Node;
 
-/// Strings up to this many bytes have their length in the header.
+/// Maximum length of strings whose length is stored in the header.
 const SHORT: usize = 63;
 
-/// The fewest bytes of one to four that hold an unsigned number.
+/// Minimum number of bytes, one to four, for an unsigned number.
 fn width(number: usize) -> usize {
     match number {
         0..=0xff => 1,
@@ -25,7 +25,7 @@ fn too_large() -> Error {
     Error::unsupported("a variant of 4 GiB and more")
 }
 
-/// Appends a value that is neither object nor array; those are written by [`finish_object`] and [`finish_array`].
+/// Appends a value other than an object or array; for those see [`finish_object`] and [`finish_array`].
 pub fn primitive(out: &mut Vec<u8>, node: &Node<'_>) -> Result<()> {
     let mut tagged = |kind: u8, bytes: &[u8]| {
         out.push(kind << 2);
@@ -74,8 +74,8 @@ pub fn primitive(out: &mut Vec<u8>, node: &Node<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Makes an object of the values that stand behind `start`: for each its field id and its place in `out`, in the order of the fields'
-/// names. `names` is the size of the dictionary.
+/// Turns the values after `start` into an object: `fields` has the field id and the position in `out` of each, ordered
+/// by field name. `names` is the size of the dictionary.
 pub fn finish_object(out: &mut Vec<u8>, start: usize, fields: &[(usize, usize)], names: usize) -> Result<()> {
     let size = out.len().saturating_sub(start);
     let (id_width, offset_width) = (width(names), width(size));
@@ -89,7 +89,7 @@ pub fn finish_object(out: &mut Vec<u8>, start: usize, fields: &[(usize, usize)],
     finish(out, start, head, fields.iter().map(|(_, place)| *place), offset_width)
 }
 
-/// Makes an array of the values that stand behind `start`, at these places in `out`.
+/// Turns the values after `start`, at these positions in `out`, into an array.
 pub fn finish_array(out: &mut Vec<u8>, start: usize, places: &[usize]) -> Result<()> {
     let offset_width = width(out.len().saturating_sub(start));
     let is_large = places.len() > 0xff;
@@ -103,7 +103,7 @@ fn header(bits: usize, basic: u8) -> u8 {
     u8::try_from(bits << 2).unwrap_or(0) | basic
 }
 
-/// Puts a header with the offsets of values before them.
+/// Inserts the header and the offsets before the values.
 fn finish(
     out: &mut Vec<u8>,
     start: usize,
@@ -123,7 +123,7 @@ fn finish(
     Ok(())
 }
 
-/// A dictionary of sorted names.
+/// Encodes a dictionary of sorted names.
 pub fn metadata<'a>(names: impl ExactSizeIterator<Item = &'a str> + Clone) -> Result<Vec<u8>> {
     let size: usize = names.clone().map(str::len).sum();
     let len = names.len();
@@ -132,7 +132,7 @@ pub fn metadata<'a>(names: impl ExactSizeIterator<Item = &'a str> + Clone) -> Re
     }
     let width = width(size.max(len));
     let mut out = Vec::with_capacity(1 + (len + 2) * width + size);
-    // The Java library marks a dictionary without names as not sorted.
+    // The Java library marks an empty dictionary as not sorted.
     let sorted = if len == 0 { 0 } else { 0x10 };
     out.push(u8::try_from((width - 1) << 6).unwrap_or(0) | sorted | 1);
     push(&mut out, len, width);

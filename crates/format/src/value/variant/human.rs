@@ -1,4 +1,4 @@
-//! A variant as text with its types, as the Java library writes it: `VariantObject(fields={a: Variant(type=INT8, value=1)})`.
+//! Variants as text with types, like the Java library: `VariantObject(fields={a: Variant(type=INT8, value=1)})`.
 
 use crate::error::Result;
 use crate::value::{calendar, decimal, human};
@@ -7,7 +7,7 @@ use super::json::time;
 use super::node::{Node, Variant};
 use super::{DEPTH, corrupt};
 
-/// The text of a value.
+/// Formats a variant.
 ///
 /// # Errors
 /// As [`Variant::check`].
@@ -84,7 +84,7 @@ fn primitive(node: &Node<'_>) -> (&'static str, String) {
 }
 
 impl Node<'_> {
-    /// The name of the type in the Java library.
+    /// Name of the type in the Java library.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {

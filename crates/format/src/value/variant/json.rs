@@ -1,7 +1,7 @@
-//! A variant as JSON text.
+//! Variants as JSON text.
 //!
-//! Numbers and decimals are JSON numbers, with all their digits; NaN and the infinities are strings, as are dates, times, timestamps (ISO 8601),
-//! uuids, and binary in base64. Two variants of different types may have the same text.
+//! Numbers and decimals become JSON numbers with all digits. NaN, infinity, dates, times, timestamps (ISO 8601), uuids
+//! and binary (base64) become strings. Two variants of different types may have the same text.
 
 use std::fmt::Write as _;
 
@@ -14,13 +14,13 @@ use crate::value::{calendar, decimal, human};
 use super::node::{Node, Variant};
 use super::{DEPTH, corrupt};
 
-/// Bytes of text, at most: values that share bytes may make a text that is far larger than the variant.
+/// Limit of the text in bytes: values may share bytes, so the text can be far larger than the variant.
 const MOST: usize = 1 << 30;
 
-/// The JSON text of a value.
+/// Writes a variant as JSON.
 ///
 /// # Errors
-/// As [`Variant::check`]; `Unsupported` for a primitive type that is not known.
+/// As [`Variant::check`]; `Unsupported` for an unknown primitive type.
 pub fn to_json(variant: &Variant<'_>) -> Result<String> {
     variant.check()?;
     let mut out = String::new();
@@ -95,7 +95,7 @@ fn scalar(node: &Node<'_>) -> Scalar {
     }
 }
 
-/// A time of day; counts beyond one are taken modulo a day.
+/// Formats a time of day; larger counts are taken modulo a day.
 pub(super) fn time(micros: i64) -> String {
     calendar::format_time(micros.rem_euclid(calendar::MICROS_PER_DAY) * 1000)
 }

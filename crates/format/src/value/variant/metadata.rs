@@ -1,4 +1,4 @@
-//! The dictionary of field names ("Metadata encoding").
+//! The dictionary of field names in a variant ("Metadata encoding").
 
 use crate::error::Result;
 
@@ -6,25 +6,25 @@ use super::{corrupt, text, unsigned};
 
 const VERSION: u8 = 1;
 
-/// The field names of a variant, which its values name by number.
+/// The dictionary of a variant, to whose names its values refer by number.
 #[derive(Debug, Clone, Copy)]
 pub struct Metadata<'a> {
     bytes: &'a [u8],
     width: usize,
     len: usize,
     is_sorted: bool,
-    /// Where the names begin.
+    /// Offset of the first name.
     names: usize,
 }
 
 impl<'a> Metadata<'a> {
-    /// The dictionary without names.
+    /// An empty dictionary.
     pub const EMPTY: [u8; 3] = [1, 0, 0];
 
-    /// Reads the header; bytes behind the last name are left out. Names are looked at when they are asked for.
+    /// Reads the header, and cuts bytes after the last name. Names are decoded only when they are used.
     ///
     /// # Errors
-    /// `Corrupt` for another version, and where names or offsets lie beyond the bytes.
+    /// `Corrupt` for another version, or if names or offsets are beyond the bytes.
     pub fn read(bytes: &'a [u8]) -> Result<Self> {
         let header = *bytes.first().ok_or_else(|| corrupt("the variant's metadata are empty"))?;
         if header & 0x0f != VERSION {
@@ -34,7 +34,8 @@ impl<'a> Metadata<'a> {
         let short =
             || corrupt(format!("the variant's metadata end after {} bytes, within the dictionary", bytes.len()));
         let len = unsigned(bytes, 1, width).ok_or_else(short)?;
-        // `VariantShredding.md` writes the dictionary without names as `01 00`, without the one offset that the encoding has.
+        // `VariantShredding.md` writes an empty dictionary as `01 00`, without the one offset that the encoding
+        // requires.
         if len == 0 && bytes.len() == width + 1 {
             return Ok(Self { bytes, width, len, is_sorted: false, names: bytes.len() });
         }
@@ -45,13 +46,13 @@ impl<'a> Metadata<'a> {
         Ok(Self { bytes, width, len, is_sorted: header & 0x10 != 0, names })
     }
 
-    /// Its bytes, without any behind the last name.
+    /// Its bytes up to the last name.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The number of names.
+    /// Number of names.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
@@ -63,7 +64,7 @@ impl<'a> Metadata<'a> {
         self.len == 0
     }
 
-    /// The name with a number.
+    /// Returns the name with a number.
     ///
     /// # Errors
     /// `Corrupt` if the name is missing, or its bytes are not text.
@@ -78,10 +79,10 @@ impl<'a> Metadata<'a> {
         text(name.ok_or_else(|| corrupt(format!("name {id} of the dictionary has invalid offsets")))?, "a field name")
     }
 
-    /// The number of a name.
+    /// Returns the number of a name.
     ///
     /// # Errors
-    /// `Corrupt` where a name that it is compared with cannot be read.
+    /// `Corrupt` if a name that it is compared with cannot be read.
     pub fn id(&self, name: &str) -> Result<Option<usize>> {
         if !self.is_sorted {
             for id in 0..self.len {
@@ -103,10 +104,10 @@ impl<'a> Metadata<'a> {
         Ok(None)
     }
 
-    /// Checks every name.
+    /// Checks all names.
     ///
     /// # Errors
-    /// `Corrupt` where a name cannot be read.
+    /// `Corrupt` if a name cannot be read.
     pub fn check(&self) -> Result<()> {
         (0..self.len).try_for_each(|id| self.name(id).map(drop))
     }

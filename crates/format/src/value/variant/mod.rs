@@ -1,8 +1,8 @@
 //! Variant values (Parquet's `VariantEncoding.md`, version 1): two byte strings that hold a value of any type.
 //!
-//! [`metadata`] is the dictionary of field names, [`node`] decodes one value, [`encode`] writes, [`tree`] holds values that are built, [`json`] and
-//! [`human`] are texts, [`path`] finds a value inside another, [`column`] is Arrow's form. Nothing here trusts an offset or a count, and nesting ends at [`DEPTH`] as in the
-//! Java library.
+//! [`metadata`] is the dictionary of field names, [`node`] decodes a value, [`encode`] encodes one, [`tree`] builds
+//! values, [`json`] and [`human`] format them, [`path`] finds a value inside another, and [`column`] is the Arrow form.
+//! Offsets and counts are never trusted, and nesting is limited to [`DEPTH`], as in the Java library.
 
 pub mod column;
 pub mod encode;
@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 /// Maximum nesting of objects and arrays (the Java library's `MAX_VARIANT_DEPTH`).
 pub const DEPTH: usize = 1000;
 
-/// An unsigned little-endian number of one to four bytes.
+/// Reads an unsigned little-endian number of one to four bytes.
 fn unsigned(bytes: &[u8], at: usize, width: usize) -> Option<usize> {
     let bytes = bytes.get(at..at.checked_add(width)?)?;
     let number = bytes.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
@@ -35,7 +35,7 @@ fn corrupt(message: impl Into<String>) -> Error {
     Error::corrupt("", message)
 }
 
-/// UTF-8, which all strings of a variant are.
+/// Decodes UTF-8, the encoding of all strings in a variant.
 fn text<'a>(bytes: &'a [u8], what: &str) -> Result<&'a str> {
     simdutf8::basic::from_utf8(bytes).map_err(|_| corrupt(format!("{what} is not UTF-8")))
 }

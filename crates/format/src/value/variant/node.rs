@@ -1,12 +1,12 @@
-//! One value of a variant ("Value encoding").
+//! Decodes single values of a variant ("Value encoding").
 
 use crate::error::{Error, Result};
 
 use super::metadata::Metadata;
 use super::{DEPTH, corrupt, text, unsigned};
 
-/// How often the values of a variant may use its bytes. Nothing forbids that two fields share a value, but without a limit a few
-/// kilobytes could be a tree without end.
+/// Limit of how often the values of a variant may reuse its bytes. Fields may share a value, so without a limit a few
+/// kilobytes could expand to an endless tree.
 const SHARED: usize = 16;
 
 /// A value with the dictionary of its field names.
@@ -16,10 +16,10 @@ pub struct Variant<'a> {
     value: &'a [u8],
 }
 
-/// A decoded value. Objects and arrays are decoded step by step.
+/// A decoded value. The contents of objects and arrays are decoded on access.
 #[derive(Debug, Clone, Copy)]
 pub enum Node<'a> {
-    /// `null`, which is a value, and not the absence of one.
+    /// `null`, which is a value rather than the absence of one.
     Null,
     /// `boolean`
     Boolean(bool),
@@ -44,27 +44,27 @@ pub enum Node<'a> {
         /// Bytes of the unscaled number: 4, 8 or 16.
         bytes: u8,
     },
-    /// `date`: days since 1970.
+    /// `date`: days since 1970-01-01.
     Date(i32),
     /// `time`: microseconds since midnight.
     Time(i64),
-    /// `timestamp`: microseconds since 1970.
+    /// `timestamp`: microseconds since 1970-01-01.
     Timestamp {
-        /// The count.
+        /// Microseconds.
         micros: i64,
-        /// Whether it is a moment, in UTC.
+        /// Whether it is an instant in UTC.
         is_utc: bool,
     },
-    /// `timestamp` in nanoseconds since 1970.
+    /// `timestamp` in nanoseconds since 1970-01-01.
     TimestampNanos {
-        /// The count.
+        /// Nanoseconds.
         nanos: i64,
-        /// Whether it is a moment, in UTC.
+        /// Whether it is an instant in UTC.
         is_utc: bool,
     },
     /// `binary`
     Binary(&'a [u8]),
-    /// `string`, short or not.
+    /// `string` of any length.
     String(&'a str),
     /// `uuid`, big endian.
     Uuid([u8; 16]),
@@ -74,7 +74,7 @@ pub enum Node<'a> {
     Array(Elements<'a>),
 }
 
-/// The fields of an object, in the order of their names.
+/// Fields of an object, ordered by name.
 #[derive(Debug, Clone, Copy)]
 pub struct Object<'a> {
     metadata: Metadata<'a>,
@@ -83,14 +83,14 @@ pub struct Object<'a> {
     children: Children<'a>,
 }
 
-/// The elements of an array.
+/// Elements of an array.
 #[derive(Debug, Clone, Copy)]
 pub struct Elements<'a> {
     metadata: Metadata<'a>,
     children: Children<'a>,
 }
 
-/// Values one beside the other, found by offsets.
+/// Contiguous values, found by offsets.
 #[derive(Debug, Clone, Copy)]
 struct Children<'a> {
     offsets: &'a [u8],
@@ -100,7 +100,7 @@ struct Children<'a> {
 }
 
 impl<'a> Children<'a> {
-    /// Splits what stands behind the count and the ids; returns the number of bytes used too.
+    /// Splits the bytes after the count and the ids; also returns the number of bytes used.
     fn read(rest: &'a [u8], len: usize, width: usize) -> Option<(Self, usize)> {
         let table = len.checked_add(1)?.checked_mul(width)?;
         let (offsets, data) = rest.split_at_checked(table)?;
@@ -118,24 +118,24 @@ impl<'a> Children<'a> {
 }
 
 impl<'a> Variant<'a> {
-    /// A variant of its two parts.
+    /// Creates a variant from its two parts.
     ///
     /// # Errors
-    /// `Corrupt` where the metadata cannot be read; the value is looked at when it is asked for.
+    /// `Corrupt` if the metadata cannot be read; the value is read on access.
     pub fn new(metadata: &'a [u8], value: &'a [u8]) -> Result<Self> {
         Ok(Self { metadata: Metadata::read(metadata)?, value })
     }
 
-    /// A value with a dictionary that was read.
+    /// Creates a variant from a value and its dictionary.
     #[must_use]
     pub fn of(metadata: Metadata<'a>, value: &'a [u8]) -> Self {
         Self { metadata, value }
     }
 
-    /// Metadata and value one behind the other, as bounds of variants are stored.
+    /// Reads metadata followed by a value, the form of bounds of variants.
     ///
     /// # Errors
-    /// `Corrupt` where the metadata cannot be read.
+    /// `Corrupt` if the metadata cannot be read.
     pub fn concatenated(bytes: &'a [u8]) -> Result<Self> {
         let metadata = Metadata::read(bytes)?;
         Ok(Self { metadata, value: bytes.get(metadata.bytes().len()..).unwrap_or_default() })
@@ -147,16 +147,16 @@ impl<'a> Variant<'a> {
         self.metadata
     }
 
-    /// The value's bytes, and maybe some behind them.
+    /// The bytes of the value, possibly followed by others.
     #[must_use]
     pub fn value(&self) -> &'a [u8] {
         self.value
     }
 
-    /// The value's bytes alone.
+    /// The bytes of the value only.
     ///
     /// # Errors
-    /// `Corrupt` where the value does not end within its bytes.
+    /// `Corrupt` if the value exceeds its bytes.
     pub fn exact(&self) -> Result<&'a [u8]> {
         let size = self.decode()?.1;
         self.value.get(..size).ok_or_else(short)
@@ -165,7 +165,8 @@ impl<'a> Variant<'a> {
     /// Decodes one level.
     ///
     /// # Errors
-    /// `Corrupt` where counts, offsets or lengths point beyond the bytes; `Unsupported` for a primitive type that version 1 does not have.
+    /// `Corrupt` if counts, offsets or lengths exceed the bytes; `Unsupported` for a primitive type that version 1 does
+    /// not have.
     pub fn node(&self) -> Result<Node<'a>> {
         Ok(self.decode()?.0)
     }
@@ -203,16 +204,17 @@ impl<'a> Variant<'a> {
         Some((Node::Object(object), count.checked_add(ids.len())?.checked_add(used)?))
     }
 
-    /// Checks the dictionary and every value inside, at any depth.
+    /// Checks the dictionary, and the values at every depth.
     ///
     /// # Errors
-    /// `Corrupt` as [`Variant::node`]; also where values are nested deeper than [`DEPTH`], or use the same bytes again and again.
+    /// `Corrupt` as [`Variant::node`]; also if values are nested deeper than [`DEPTH`], or reuse the same bytes too
+    /// often.
     pub fn check(&self) -> Result<()> {
         self.metadata.check()?;
         self.check_value()
     }
 
-    /// As [`Variant::check`], of a dictionary that was checked.
+    /// Like [`Variant::check`], with a dictionary that is already checked.
     ///
     /// # Errors
     /// As [`Variant::check`].
@@ -225,7 +227,7 @@ impl<'a> Variant<'a> {
             }
             let (node, size) = match variant.decode() {
                 Ok(decoded) => decoded,
-                // Bytes of a type that this version does not know: nothing can be said of them.
+                // A type that this version does not know: its bytes cannot be checked.
                 Err(Error::Unsupported(_)) => continue,
                 Err(error) => return Err(error),
             };
@@ -254,7 +256,7 @@ impl<'a> Variant<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// The number of fields.
+    /// Number of fields.
     #[must_use]
     pub fn len(&self) -> usize {
         self.children.len
@@ -266,13 +268,13 @@ impl<'a> Object<'a> {
         self.len() == 0
     }
 
-    /// The fields in their order.
+    /// The fields, in order.
     pub fn fields(&self) -> impl Iterator<Item = Result<(&'a str, Variant<'a>)>> + use<'a> {
         let object = *self;
         (0..object.len()).map(move |at| Ok((object.name(at)?, object.at(at)?)))
     }
 
-    /// As [`Object::fields`], each with the number of its name in the dictionary.
+    /// Like [`Object::fields`], with the number of each name in the dictionary.
     pub fn entries(&self) -> impl Iterator<Item = Result<(usize, &'a str, Variant<'a>)>> + use<'a> {
         let object = *self;
         (0..object.len()).map(move |at| {
@@ -281,10 +283,10 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// The value of a field; names are case-sensitive.
+    /// Returns the value of a field; names are case-sensitive.
     ///
     /// # Errors
-    /// `Corrupt` where a name or the value cannot be read.
+    /// `Corrupt` if a name or the value cannot be read.
     pub fn get(&self, name: &str) -> Result<Option<Variant<'a>>> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -313,7 +315,7 @@ impl<'a> Object<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// The number of elements.
+    /// Number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.children.len
@@ -325,10 +327,10 @@ impl<'a> Elements<'a> {
         self.len() == 0
     }
 
-    /// An element.
+    /// Returns an element.
     ///
     /// # Errors
-    /// `Corrupt` where its offset is wrong.
+    /// `Corrupt` if its offset is wrong.
     pub fn get(&self, at: usize) -> Result<Option<Variant<'a>>> {
         if at >= self.len() {
             return Ok(None);
@@ -336,7 +338,7 @@ impl<'a> Elements<'a> {
         Ok(Some(Variant { metadata: self.metadata, value: self.children.get(at)? }))
     }
 
-    /// The elements in their order.
+    /// The elements, in order.
     pub fn iter(&self) -> impl Iterator<Item = Result<Variant<'a>>> + use<'a> {
         let elements = *self;
         (0..elements.len())
@@ -348,7 +350,7 @@ fn short() -> Error {
     corrupt("the variant's value does not end within its bytes")
 }
 
-/// A primitive value and the number of its bytes.
+/// Decodes a primitive value; also returns its length.
 fn primitive(kind: u8, rest: &[u8]) -> Result<(Node<'_>, usize)> {
     fn array<const N: usize>(rest: &[u8], at: usize) -> Result<[u8; N]> {
         let end = at.saturating_add(N);

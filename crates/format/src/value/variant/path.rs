@@ -1,4 +1,4 @@
-//! Where in a variant a value lies: `$.a.b[0]` or `$['a']['b'][0]` (RFC 9535, singular queries).
+//! Paths to values inside variants: `$.a.b[0]` or `$['a']['b'][0]` (RFC 9535, singular queries).
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -12,16 +12,16 @@ use super::node::{Node, Variant};
 pub enum Step {
     /// A field of an object.
     Field(String),
-    /// An element of an array, from 0.
+    /// An element of an array, counted from 0.
     Element(usize),
 }
 
-/// The steps from the root of a variant to a value.
+/// Steps from the root of a variant to a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Path(Vec<Step>);
 
 impl Path {
-    /// A path of steps.
+    /// Creates a path from steps.
     #[must_use]
     pub fn new(steps: Vec<Step>) -> Self {
         Self(steps)
@@ -33,16 +33,16 @@ impl Path {
         &self.0
     }
 
-    /// Whether no step goes into an array: bounds of such paths are those of single values.
+    /// Whether all steps are fields: only such paths have bounds.
     #[must_use]
     pub fn is_of_fields(&self) -> bool {
         self.0.iter().all(|step| matches!(step, Step::Field(_)))
     }
 
-    /// Reads `$`, then any of `.name`, `['name']`, `["name"]` and `[number]`.
+    /// Parses `$`, followed by any number of `.name`, `['name']`, `["name"]` and `[number]`.
     ///
     /// # Errors
-    /// `Invalid` with the character where the path is wrong.
+    /// `Invalid`, with the position of the error.
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = |rest: &str, message: &str| {
             let at = text.len().saturating_sub(rest.len());
@@ -70,10 +70,10 @@ impl Path {
         Ok(Self(steps))
     }
 
-    /// The value at this path; `None` where a field or element is absent, or a step does not fit the value.
+    /// Returns the value at this path; `None` if a field or element is absent, or a step does not fit its value.
     ///
     /// # Errors
-    /// `Corrupt` where the variant cannot be read on the way.
+    /// `Corrupt` if the variant cannot be read on the way.
     pub fn find<'a>(&self, variant: Variant<'a>) -> Result<Option<Variant<'a>>> {
         let mut found = variant;
         for step in &self.0 {
@@ -92,7 +92,7 @@ impl Path {
     }
 }
 
-/// The normalized path, `$['a']['b'][0]`, as bounds of variants name their fields.
+/// Writes the normalized path, `$['a']['b'][0]`, which names fields in bounds of variants.
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_char('$')?;
@@ -126,7 +126,7 @@ fn is_name(c: char) -> bool {
     c == '_' || c.is_ascii_alphanumeric() || c >= '\u{80}'
 }
 
-/// What stands behind an opening bracket, and what follows the closing one.
+/// Parses what is in brackets; also returns the text after the closing one.
 fn bracket(text: &str) -> Option<(Step, &str)> {
     let Some(quote) = text.chars().next().filter(|c| matches!(c, '\'' | '"')) else {
         let (number, rest) = text.split_once(']')?;

@@ -1,4 +1,4 @@
-//! Values that are built, to be encoded as a variant.
+//! Trees of values, to be encoded as variants.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,30 @@ use super::encode::{finish_array, finish_object, metadata, primitive};
 use super::node::{Node, Variant};
 use super::{DEPTH, Metadata};
 
-/// A value of a variant in the making.
+/// A value to be encoded.
 #[derive(Debug, Clone)]
 pub enum Tree {
-    /// A value of one of the primitive types, with the bytes of those that have any.
+    /// A primitive value.
     Primitive(Primitive),
-    /// An object; its names are different from each other.
+    /// An object, whose names are distinct.
     Object(BTreeMap<String, Tree>),
     /// An array.
     Array(Vec<Tree>),
 }
 
-/// A primitive value that owns its bytes.
+/// A primitive value that owns its bytes, if it has any.
 #[derive(Debug, Clone)]
 pub enum Primitive {
     /// `string`
     String(String),
     /// `binary`
     Binary(Vec<u8>),
-    /// Any other.
+    /// Any other primitive value.
     Fixed(Node<'static>),
 }
 
 impl Tree {
-    /// The smallest of the integer types that holds a number, as Spark writes it; `None` beyond 64 bits.
+    /// The smallest integer type that holds a number, as Spark writes it.
     #[must_use]
     pub fn integer(number: i64) -> Self {
         let node = match (i8::try_from(number), i16::try_from(number), i32::try_from(number)) {
@@ -45,10 +45,10 @@ impl Tree {
         Self::fixed(node)
     }
 
-    /// The smallest of the decimal types that holds a number.
+    /// The smallest decimal type that holds a number.
     ///
     /// # Errors
-    /// `Invalid` for more than 38 digits, before or behind the point.
+    /// `Invalid` for more than 38 digits, before or after the point.
     pub fn decimal(unscaled: i128, scale: u8) -> Result<Self> {
         let bytes = match unscaled.unsigned_abs().checked_ilog10().unwrap_or(0) {
             0..=8 => 4,
@@ -64,10 +64,10 @@ impl Tree {
         Ok(Self::fixed(Node::Decimal { unscaled, scale, bytes }))
     }
 
-    /// The values of a variant.
+    /// Reads all values of a variant.
     ///
     /// # Errors
-    /// `Corrupt` as [`Variant::check`]; `Unsupported` for a primitive type that is not known.
+    /// `Corrupt` as [`Variant::check`]; `Unsupported` for an unknown primitive type.
     pub fn read(variant: Variant<'_>) -> Result<Self> {
         variant.check()?;
         Self::of(variant)
@@ -103,13 +103,13 @@ impl Tree {
         })
     }
 
-    /// A value that owns no bytes.
+    /// A primitive value without bytes.
     #[must_use]
     pub fn fixed(node: Node<'static>) -> Self {
         Self::Primitive(Primitive::Fixed(node))
     }
 
-    /// A value of a primitive type; `None` where variants have no such type.
+    /// Converts a value of a primitive type; `None` if variants have no such type.
     #[must_use]
     pub fn of_value(value: &Value, ty: &PrimitiveType) -> Option<Self> {
         use PrimitiveType as T;
@@ -134,10 +134,10 @@ impl Tree {
         }))
     }
 
-    /// Metadata and value of the variant.
+    /// Encodes as metadata and value.
     ///
     /// # Errors
-    /// `Invalid` for what is nested deeper than [`DEPTH`]; `Unsupported` for 4 GiB and more.
+    /// `Invalid` if nested deeper than [`DEPTH`]; `Unsupported` for 4 GiB and more.
     pub fn encode(&self) -> Result<(Vec<u8>, Vec<u8>)> {
         let mut names = BTreeMap::new();
         let mut open = vec![(self, 0)];
