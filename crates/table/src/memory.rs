@@ -23,8 +23,8 @@ fn advise<T>(buffer: &Vec<T>) {
     let start = buffer.as_ptr().addr().next_multiple_of(PAGE);
     let end = buffer.as_ptr().addr() + buffer.capacity() * size_of::<T>();
     if let Some(length) = end.checked_sub(start) {
-        // SAFETY: the pages are of the buffer, whole ones or with its neighbours on the heap, for which larger pages are
-        // right as well; their contents are not touched, and a system that refuses changes nothing.
+        // SAFETY: the pages belong to the buffer or to its neighbours on the heap, for which huge pages are fine too.
+        // Their contents do not change, and a system that rejects the request changes nothing.
         unsafe { libc::madvise(std::ptr::with_exposed_provenance_mut(start), length, libc::MADV_HUGEPAGE) };
     }
 }

@@ -64,14 +64,14 @@ pub fn threads() -> usize {
     })
 }
 
-/// Works on items in several threads of its own, at most `width` and this one among them. Items begin in their order; after an
-/// error no other one begins.
+/// Works on items in several threads of its own: at most `width`, including the calling one. Items begin in order;
+/// after an error no further one begins.
 ///
 /// # Errors
 /// The first error.
 ///
 /// # Panics
-/// Where the work on an item does, in any of the threads.
+/// If `work` panics in any of the threads.
 pub(crate) fn for_each<T: Sync, E: Send>(
     items: &[T],
     width: usize,
@@ -90,7 +90,7 @@ pub(crate) fn for_each<T: Sync, E: Send>(
     };
     thread::scope(|scope| {
         for _ in 1..width.min(items.len()) {
-            // If the system has no more threads, this one does it all.
+            // If no more threads can be started, the existing ones do the work.
             let _ = thread::Builder::new().name("icefield-work".into()).spawn_scoped(scope, run);
         }
         run();

@@ -53,7 +53,7 @@ impl SpillFile {
         Ok(Self { file: Arc::new(file), end: 0 })
     }
 
-    /// Adds a stream of batches behind those that the file has.
+    /// Appends a stream of batches to the file.
     ///
     /// # Errors
     /// The disk is full, or fails; errors of the batches.
@@ -77,7 +77,7 @@ impl SpillFile {
 }
 
 impl Spilled {
-    /// Reads the batches from the first on. Several readers do not disturb each other.
+    /// Reads the batches from the beginning. Several readers can be used independently.
     ///
     /// # Errors
     /// The disk fails.
@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// Rows of many types, with field metadata, as the extension types of variants and uuids have.
+    /// Rows with many types and with field metadata, as for the extension types of variants and uuids.
     fn rows(start: i32, count: i32) -> RecordBatch {
         let numbers: Vec<i32> = (start..start + count).collect();
         let text = |number: &i32| (number % 3 != 0).then(|| format!("text {number} {}", "x".repeat(20)));

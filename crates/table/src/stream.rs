@@ -547,7 +547,7 @@ mod tests {
         assert_eq!(numbers(small).len(), 100);
         opened.store(0, Ordering::Release);
         let mut large = BatchStream::of_width(schema(), many(SMALL), 2);
-        // What a thread sends, and what its queue may hold.
+        // One message being sent by each thread, and those that fit in its queue.
         assert_eq!(settled(&mut large), 2 * (1 + WAITING));
         drop(large);
         let mut limited = BatchStream::of_width(schema(), many(10), 1);

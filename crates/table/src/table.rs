@@ -1,4 +1,4 @@
-//! A table: what operations take and return.
+//! The entry point of operations: a table with its storage and its catalog.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::plan::{At, Scan};
 use crate::storage::Storage;
 use crate::write::WritePlan;
 
-/// A table as it was last seen, its files, and its entry in a catalog. Commits return the table as they leave it.
+/// A table as last loaded, with its storage and its catalog entry. A commit returns the table after it.
 #[derive(Clone)]
 pub struct Table {
     storage: Storage,
@@ -30,43 +30,43 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table as it is known already.
+    /// A table with known metadata; nothing is loaded.
     pub fn new(storage: Storage, catalog: Arc<dyn Catalog>, committed: Committed) -> Self {
         Self { storage, catalog, committed }
     }
 
-    /// Opens the table as the catalog has it.
+    /// Loads the current table from the catalog.
     pub fn load(storage: Storage, catalog: Arc<dyn Catalog>) -> Result<Self> {
         let committed = catalog.load(None)?;
         Ok(Self::new(storage, catalog, committed))
     }
 
-    /// Returns the table as the catalog has it now.
+    /// Returns the current table from the catalog.
     ///
     /// # Errors
-    /// [`crate::Error::TableReplaced`] if another table has taken its place.
+    /// [`crate::Error::TableReplaced`] if another table has replaced it.
     pub fn refresh(&self) -> Result<Self> {
         let committed = self.catalog.load(Some(&self.committed))?;
         require_same_table(self.committed.metadata.table_uuid(), &committed.metadata, &committed.location)?;
         Ok(self.with(committed))
     }
 
-    /// Its files.
+    /// The storage of the table's files.
     pub fn storage(&self) -> &Storage {
         &self.storage
     }
 
-    /// Its metadata, and the file that they are in.
+    /// The metadata and the location of their file.
     pub fn committed(&self) -> &Committed {
         &self.committed
     }
 
-    /// Its metadata.
+    /// The table's metadata.
     pub fn metadata(&self) -> &Arc<TableMetadata> {
         &self.committed.metadata
     }
 
-    /// A scan of the table at a moment.
+    /// A scan of the table at a point of its history.
     pub fn scan(&self, at: &At) -> Result<Scan> {
         Scan::new(self.storage.clone(), self.committed.metadata.clone(), at)
     }
@@ -74,8 +74,8 @@ impl Table {
     /// Writes rows to data files and appends them in one snapshot.
     ///
     /// # Errors
-    /// [`crate::Error::CommitStateUnknown`]: the files may be in the table, and stay. Every other error: nothing of the
-    /// append is in the table, and what was written is deleted.
+    /// [`crate::Error::CommitStateUnknown`]: the files may be in the table and are kept. With any other error nothing
+    /// of the append is in the table, and written files are deleted.
     pub fn append(
         &self,
         schema: &ArrowSchema,
@@ -89,7 +89,7 @@ impl Table {
         Ok(Appended { table, snapshot_id, made_before, rows: if made_before { 0 } else { rows } })
     }
 
-    /// Appends data files that are written already, in one snapshot. If that fails they stay, and are the caller's.
+    /// Appends existing data files in one snapshot. If that fails, the caller keeps the files.
     ///
     /// # Errors
     /// As [`Table::append`].
@@ -99,8 +99,8 @@ impl Table {
         Ok(Appended { table, snapshot_id, made_before, rows: if made_before { 0 } else { rows } })
     }
 
-    /// Appends the files that the tasks of a distributed write have written, in one snapshot, after the changes of the schema
-    /// that the write needs. If that fails they stay, and are the caller's.
+    /// Appends the files written by tasks of a distributed write in one snapshot, preceded by the schema changes that
+    /// the write needs. If that fails, the caller keeps the files.
     ///
     /// # Errors
     /// As [`Table::append`]; [`crate::Error::TableReplaced`] if the write was planned for another table.
@@ -120,13 +120,13 @@ impl Table {
         Ok(Appended { table, snapshot_id, made_before, rows: if made_before { 0 } else { rows } })
     }
 
-    /// Commits a change of rows that workers have made: what they took out, and the files of new rows, by worker. Files that
-    /// match whole are dropped here. Without any change there is no snapshot. If it fails, the files of the workers stay, and are the
-    /// caller's.
+    /// Commits a row change made by workers: removed rows, and files of new rows by worker. Files in which all rows
+    /// match have no worker; they are dropped here. If nothing changes, no snapshot is made. If the commit fails, the
+    /// caller keeps the workers' files.
     ///
     /// # Errors
-    /// As [`Table::change`]; two results of one task or about one data file, and [`crate::Error::TableReplaced`] if the change
-    /// was planned for another table.
+    /// As [`Table::change`]; two results of one task or for one data file; [`crate::Error::TableReplaced`] if the
+    /// change was planned for another table.
     pub fn commit_rows(
         &self,
         plan: &RowChangePlan,
@@ -147,12 +147,12 @@ impl Table {
         }
     }
 
-    /// Commits the files that the tasks of a distributed write have written, by task, in place of everything in their
-    /// partitions. If that fails they stay, and are the caller's.
+    /// Commits the files written by tasks of a distributed write, grouped by task; they replace everything in their
+    /// partitions. If that fails, the caller keeps the files.
     ///
     /// # Errors
-    /// As [`Table::commit_rows`]; a table without partitions, and files of other partition specs that may have rows of these
-    /// partitions.
+    /// As [`Table::commit_rows`]; a table without partitions, or files of other partition specs that may have rows of
+    /// these partitions.
     pub fn replace_partitions(
         &self,
         plan: &WritePlan,
@@ -180,14 +180,13 @@ impl Table {
         })
     }
 
-    /// The snapshot that an earlier run of a change has made, as far as it is known here; the commit looks again.
+    /// The snapshot that an earlier run of a change made, according to the loaded metadata; the commit checks again.
     fn made_before(&self, options: &SnapshotOptions) -> Result<Option<i64>> {
         let Some(key) = options.properties.get(IDEMPOTENCY_KEY) else { return Ok(None) };
         made_by_key(self.metadata(), &options.branch, key)
     }
 
-    /// The table of a plan that was made of a snapshot: as it is known here, or as the catalog has it where the plan is
-    /// newer.
+    /// The table with the snapshot that a plan is based on: as loaded, or refreshed if the plan is newer.
     fn with_snapshot(&self, plan: &WritePlan, snapshot_id: Option<i64>) -> Result<Self> {
         let same =
             |table: &Self| require_same_table(plan.table_uuid.as_deref(), table.metadata(), &table.committed.location);
@@ -200,11 +199,12 @@ impl Table {
         Ok(table)
     }
 
-    /// Makes one snapshot with this content, such as a [`RowDelta`](crate::operation::row_delta::RowDelta), and commits it.
+    /// Makes one snapshot with this content, such as a [`RowDelta`](crate::operation::row_delta::RowDelta), and commits
+    /// it.
     ///
     /// # Errors
-    /// As [`Table::append`], and [`crate::Error::Validation`] where the table, or what others have committed meanwhile, does
-    /// not allow the change.
+    /// As [`Table::append`]; [`crate::Error::Validation`] if the table, or another commit since, does not allow the
+    /// change.
     pub fn change(&self, content: impl Content, options: SnapshotOptions) -> Result<Changed> {
         let mut change = SnapshotProducer::new(self.storage.clone(), content, options);
         let committed = commit(&*self.catalog, &self.committed, &mut change)?;
@@ -212,7 +212,7 @@ impl Table {
         Ok(Changed { table: self.with(committed), snapshot_id, made_before })
     }
 
-    /// Makes a change of the table as the catalog has it, anew where another commit was first.
+    /// Commits a change to the catalog's current table, with retries after lost races.
     ///
     /// # Errors
     /// As [`commit`].
@@ -220,13 +220,13 @@ impl Table {
         Ok(self.with(commit(&*self.catalog, &self.committed, change)?))
     }
 
-    /// Applies updates of metadata to the table as the catalog has it, if that meets the requirements.
+    /// Applies metadata updates to the catalog's current table if it meets the requirements.
     pub fn update(&self, requirements: Vec<UpdateRequirement>, updates: Vec<MetadataUpdate>) -> Result<Self> {
         let mut change = Updates::new(requirements, updates)?;
         Ok(self.with(commit(&*self.catalog, &self.committed, &mut change)?))
     }
 
-    /// Begins a transaction of the table as it is known here.
+    /// Begins a transaction on the table as loaded.
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.storage.clone(), self.committed.clone())
     }
@@ -247,38 +247,38 @@ impl fmt::Debug for Table {
     }
 }
 
-/// What a change of files has done.
+/// The result of a change of files.
 #[derive(Debug)]
 pub struct Changed {
     /// The table after the change.
     pub table: Table,
-    /// The new snapshot; that of the earlier run, if the change was made before.
+    /// The new snapshot, or the one of the earlier run that made the change.
     pub snapshot_id: Option<i64>,
-    /// Whether an earlier run of the change, with the same idempotency key, has made it.
+    /// Whether an earlier run with the same idempotency key made the change.
     pub made_before: bool,
 }
 
-/// What a change of rows by workers has done.
+/// The result of a row change by workers.
 #[derive(Debug)]
 pub struct RowsCommitted {
-    /// The table with the change.
+    /// The table after the change.
     pub table: Table,
-    /// The new snapshot; that of the earlier run, if the change was made before; none if nothing changed.
+    /// The new snapshot, or the one of the earlier run that made the change; `None` if nothing changed.
     pub snapshot_id: Option<i64>,
-    /// Whether an earlier run of the change, with the same idempotency key, has made it.
+    /// Whether an earlier run with the same idempotency key made the change.
     pub made_before: bool,
-    /// Rows taken out and added now, and what became of files.
+    /// Removed and added rows of this run, and counts of the changed files.
     pub done: RowsReplaced,
 }
 
 impl RowsCommitted {
-    /// Nothing was done, or it was done before by this snapshot.
+    /// The result if nothing was done now, either at all or because an earlier run made this snapshot.
     fn nothing(table: Table, snapshot_id: Option<i64>) -> Self {
         Self { table, snapshot_id, made_before: snapshot_id.is_some(), done: RowsReplaced::default() }
     }
 }
 
-/// Refuses to commit the new rows of a change that takes others out by themselves.
+/// Rejects a plan for the new rows of a row change: they must be committed together with the removed rows.
 fn refuse_of_rows(plan: &WritePlan) -> Result<()> {
     match plan.is_of_rows() {
         true => Err(Error::invalid(
@@ -288,20 +288,20 @@ fn refuse_of_rows(plan: &WritePlan) -> Result<()> {
     }
 }
 
-/// What an append has done.
+/// The result of an append.
 #[derive(Debug)]
 pub struct Appended {
-    /// The table with the rows.
+    /// The table after the append.
     pub table: Table,
-    /// The new snapshot; that of the earlier run, if the append was made before.
+    /// The new snapshot, or the one of the earlier run that made the append.
     pub snapshot_id: Option<i64>,
-    /// Whether an earlier run of the append, with the same idempotency key, has made it.
+    /// Whether an earlier run with the same idempotency key made the append.
     pub made_before: bool,
-    /// Number of rows that were added.
+    /// Number of added rows.
     pub rows: i64,
 }
 
-/// The snapshot that a committed change, or an earlier run of it, has made, and whether it was the earlier run.
+/// The snapshot that a committed change made, now or in an earlier run, and whether it was an earlier run.
 fn made(change: &dyn Change) -> (Option<i64>, bool) {
     let snapshot_id = change.made_snapshot_id();
     (snapshot_id, snapshot_id.is_some() && change.snapshot_id().is_none())

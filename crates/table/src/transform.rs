@@ -33,7 +33,7 @@ const LONG: usize = 4 * CHUNK;
 /// Number of values to sample before trying [`equal_texts`].
 const FEW: usize = 1 << 10;
 
-/// What [`Transform::kernel`] returns for `array`.
+/// Applies a transform to a column; the result is that of [`Transform::kernel`].
 pub fn apply(transform: &Transform, array: &ArrayRef) -> Result<ArrayRef> {
     match (Work { transform, checks: false }).all(array) {
         Ok(results) => Ok(results),
@@ -53,7 +53,7 @@ pub fn apply_checked(transform: &Transform, array: &ArrayRef) -> Result<Option<A
     }
 }
 
-/// Why there are no results.
+/// Why a computation stopped without results.
 enum Stop {
     /// A check failed.
     Unsound,
@@ -72,7 +72,7 @@ impl From<icefield_format::Error> for Stop {
     }
 }
 
-/// A transform, and whether to check the array on the way.
+/// A transform, and whether to check the array during the computation.
 struct Work<'a> {
     transform: &'a Transform,
     checks: bool,
@@ -170,7 +170,7 @@ fn views<T: ByteViewType>(work: &Work<'_>, array: &ArrayRef) -> Result<ArrayRef,
     }
     let views = filled(work, array, size_of::<u128>())?;
     let views = ScalarBuffer::new(views, 0, array.len());
-    // SAFETY: each view is one that the kernel gave for a value of the array, over the array's own buffers.
+    // SAFETY: the kernel made each view from a value of the array, over the array's own buffers.
     let results = unsafe {
         GenericByteViewArray::<T>::new_unchecked(views, Arc::clone(whole.data_buffers()), array.nulls().cloned())
     };
@@ -209,7 +209,7 @@ fn filled(work: &Work<'_>, array: &ArrayRef, width: usize) -> Result<Buffer, Sto
             byte.write(0);
         });
     }
-    // SAFETY: every chunk has filled its place, and what is left of the last word was filled with zeros above.
+    // SAFETY: every chunk has filled its place, and the rest of the last word was filled with zeros above.
     unsafe { out.set_len(words + usize::from(tail != 0)) };
     Ok(Buffer::from_vec(out))
 }
@@ -229,7 +229,7 @@ fn chunk(array: &ArrayRef, number: usize) -> ArrayRef {
 
 fn bytes_of(words: &mut [MaybeUninit<u128>]) -> &mut [MaybeUninit<u8>] {
     let length = std::mem::size_of_val(words);
-    // SAFETY: the same memory; the type does not claim that it is initialised.
+    // SAFETY: the same memory; the type does not claim that it is initialized.
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), length) }
 }
 
@@ -281,8 +281,8 @@ where
             }
         });
     });
-    // SAFETY: the parts have filled every byte and every offset: their lengths were summed up above, and together they
-    // have as many values as the column. Offsets rise, and each value is one of a part, so that texts are valid.
+    // SAFETY: the parts have filled every byte and every offset: their lengths were added up above, and together they
+    // have as many values as the column. Offsets ascend, and each value is one of a part, so strings are valid.
     let whole = unsafe {
         data.set_len(total);
         offsets.set_len(array.len() + 1);
@@ -326,8 +326,8 @@ where
     if !equal {
         return Ok(None);
     }
-    // SAFETY: every chunk has filled its heads and its ends. Ends rise, to no more than the input's; each value is the
-    // first part of one of the input's that ends at a code point.
+    // SAFETY: every chunk has filled its heads and its ends. Ends ascend, up to at most the input's length; each value
+    // is a prefix of an input value that ends at a code point.
     let whole = unsafe {
         data.set_len(total);
         offsets.set_len(array.len() + 1);
@@ -346,7 +346,7 @@ mod tests {
 
     use super::*;
 
-    /// Rows of an array that is cut into chunks, the last one short.
+    /// Number of rows of an array that is split into chunks, the last one shorter.
     const ROWS: i64 = (LONG + CHUNK / 3 + 1) as i64;
 
     fn mixed(row: i64) -> i64 {
@@ -452,7 +452,7 @@ mod tests {
                         let what = format!("{ty} as {long:?} with {wrong} at {place}");
                         let data = ArrayData::builder(ty).len(rows).add_buffer(offsets);
                         let data = data.add_buffer(plain.values().clone());
-                        // SAFETY: nothing but the check looks at the offsets.
+                        // SAFETY: only the check looks at the offsets.
                         made.push((make_array(unsafe { data.build_unchecked() }), what));
                     }
                 }
@@ -499,7 +499,7 @@ mod tests {
                 let bytes = one_is(place, odd);
                 let views: BinaryViewArray = bytes.iter().collect();
                 let as_text = |data: ArrayData, ty| {
-                    // SAFETY: nothing but the check takes it for text.
+                    // SAFETY: only the check reads it as a string.
                     make_array(unsafe { data.into_builder().data_type(ty).build_unchecked() })
                 };
                 for array in

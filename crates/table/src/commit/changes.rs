@@ -253,7 +253,7 @@ impl FileChanges {
         if self.adds_data() { Fate::WrittenAgain(&self.removed_deletes) } else { Fate::Changed }
     }
 
-    /// The filter of removed rows; `False` if there is none.
+    /// The filter of removed rows; `False` without one.
     pub fn rows(&self) -> &Expr {
         &self.rows
     }

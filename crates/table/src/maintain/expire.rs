@@ -1,5 +1,5 @@
-//! Expiry: snapshots that are too old leave the table, and the files that only they name are deleted ("Snapshot Retention
-//! Policy").
+//! Expires snapshots: removes old ones from the table, and deletes the files that only these reference ("Snapshot
+//! Retention Policy").
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,36 +18,36 @@ use crate::snapshot::reachable::{self, NamedFile, Reachable};
 use crate::storage::{Folders, Leftover, Place, Places, Storage};
 use crate::table::Table;
 
-/// Which files are deleted of those that only expired snapshots name.
+/// Which files to delete of those that only expired snapshots reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cleanup {
-    /// All of them.
+    /// All files.
     #[default]
     All,
     /// Manifests, manifest lists and statistics files.
     Metadata,
-    /// None.
+    /// No files.
     Nothing,
 }
 
-/// What an expiry has done to a table, or would do.
+/// The effects of an expiry, made or planned.
 #[derive(Debug, Default, Clone)]
 pub struct Expired {
-    /// The table after it; none of a dry run, or if there was nothing to do.
+    /// The table after the expiry; `None` in a dry run or if there was nothing to do.
     pub table: Option<Table>,
-    /// Snapshots that expired, in the order of the table.
+    /// Expired snapshots, in the order of the table.
     pub snapshots: Vec<i64>,
-    /// Branches and tags that expired.
+    /// Expired branches and tags.
     pub refs: Vec<String>,
-    /// The files that were deleted.
+    /// The deleted files.
     pub files: ExpiredFiles,
-    /// Files that only expired snapshots name, and that stay, since they are not in the folders of the table.
+    /// Files that only expired snapshots reference, kept because they are outside the table's folders.
     pub external: Vec<String>,
-    /// What could not be read or deleted.
+    /// Files that could not be read or deleted.
     pub leftover: Leftover,
 }
 
-/// Files that only expired snapshots name, each sorted by location.
+/// Files that only expired snapshots reference, each kind sorted by location.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ExpiredFiles {
     /// Data files.
@@ -58,28 +58,28 @@ pub struct ExpiredFiles {
     pub manifests: Vec<String>,
     /// Manifest lists.
     pub manifest_lists: Vec<String>,
-    /// Statistics files, of columns and of partitions.
+    /// Statistics files and partition statistics files.
     pub statistics: Vec<String>,
 }
 
-/// What becomes of files that are not in the folders of the table: they may be those of other tables (`add_files`).
+/// What to do with files outside the table's folders: they may belong to other tables (`add_files`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum External {
-    /// They stay.
+    /// Keep them.
     #[default]
     Keep,
-    /// They are deleted as well.
+    /// Delete them, too.
     Delete,
 }
 
 impl ExpiredFiles {
-    /// Takes those out that do not lie in folders of the table, and returns them.
+    /// Removes and returns the files outside the table's folders.
     fn take_external(&mut self, storage: &Storage, metadata: &TableMetadata) -> Vec<String> {
         let folders = Folders::of(storage, metadata, None);
-        // Looking for links asks the file system: once a folder.
+        // Looking for links needs the file system, so the result is cached by folder.
         let mut known: HashMap<String, bool> = HashMap::new();
         let mut is_own = |file: &str| match file.rsplit_once('/') {
-            // Whatever a document takes it for: only a commit deletes metadata files.
+            // Only a commit may delete metadata files, even if a manifest lists one as another kind of file.
             Some((_, name)) if MetadataCodec::from_file_name(name).is_some() => false,
             Some((folder, name)) if !matches!(name, "" | "." | "..") => match known.get(folder) {
                 Some(own) => *own,
@@ -97,27 +97,28 @@ impl ExpiredFiles {
         external
     }
 
-    /// All of them, data files first: a manifest goes after the files that it names.
+    /// All files, data files first: a manifest is deleted after the files it lists, so that an interrupted deletion
+    /// still has the list.
     pub fn all(&self) -> impl Iterator<Item = &String> {
         let files = self.data_files.iter().chain(&self.delete_files);
         files.chain(&self.manifests).chain(&self.manifest_lists).chain(&self.statistics)
     }
 }
 
-/// Expires snapshots of a table as its catalog has it, and deletes the files that no other snapshot names.
+/// Expires snapshots of the catalog's current table, and deletes the files that no other snapshot references.
 ///
-/// A file stays while a snapshot that is kept has it, or is the one that removed it: its changes can be read as long as it is
-/// kept. It stays as well where the table names it in another spelling ([`Places`]), or as a file of another kind. Whatever
-/// cannot be read keeps files from being deleted. Files that are not beneath the table's location,
-/// `write.data.path` or `write.metadata.path` stay, unless `external` says otherwise.
+/// A file is kept while a remaining snapshot has it or has removed it, because the changes of that snapshot can still
+/// be read. It is also kept if the table references it by another spelling of its path ([`Places`]), or as another kind
+/// of file. Files that cannot be read keep from deletion what they may reference. Files outside the table's location,
+/// `write.data.path` and `write.metadata.path` are kept unless `external` says otherwise.
 ///
 /// # Errors
-/// What keeps the table from being changed; then no file is deleted.
+/// Any error of the commit; no file is then deleted.
 pub fn expire(table: &Table, request: ExpireSnapshots, cleanup: Cleanup, external: External) -> Result<Expired> {
     let mut change = Expire { storage: table.storage().clone(), request, made: None };
     let committed = table.make(&mut change)?;
     let Some(Made { before, expiry }) = change.made else { return Ok(Expired::default()) };
-    // What was committed since names files as well.
+    // Commits since then may reference more files.
     let after = committed.refresh().unwrap_or_else(|_| committed.clone());
     let mut expired = report(table.storage(), &before, after.committed(), &expiry, cleanup, external)?;
     let all: Vec<&String> = expired.files.all().collect();
@@ -128,7 +129,7 @@ pub fn expire(table: &Table, request: ExpireSnapshots, cleanup: Cleanup, externa
     Ok(expired)
 }
 
-/// Says what [`expire`] would do to a table as it is known, and does nothing.
+/// Returns what [`expire`] would do to the table as it was loaded, without changing anything.
 ///
 /// # Errors
 /// As [`expire`].
@@ -141,11 +142,11 @@ pub fn expirable(table: &Table, request: ExpireSnapshots, cleanup: Cleanup, exte
     report(table.storage(), &before, &after, &expiry, cleanup, external)
 }
 
-/// The change of metadata.
+/// Expires snapshots in the metadata.
 struct Expire {
     storage: Storage,
     request: ExpireSnapshots,
-    /// What the last attempt made of the table; none where nothing expires.
+    /// The result of the last attempt; `None` if nothing expires.
     made: Option<Made>,
 }
 
@@ -222,7 +223,7 @@ fn report(
     Ok(expired)
 }
 
-/// The search for files that only expired snapshots name.
+/// Searches for files that only expired snapshots reference.
 struct Search<'a> {
     storage: &'a Storage,
     places: Places,
@@ -233,7 +234,7 @@ struct Search<'a> {
     leftover: Mutex<Leftover>,
 }
 
-/// Manifests by where they are.
+/// Manifests by their places in storage.
 type ByPlace = BTreeMap<Place, ManifestFile>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,17 +246,18 @@ enum Kind {
     Statistics,
 }
 
-/// Files that expired snapshots name: what each is taken for, and its path.
+/// Files that expired snapshots reference, with their kind and path.
 type Found = Mutex<BTreeMap<Place, (Kind, String)>>;
 
-/// Manifests of some snapshots, and what of their lists could not be read.
+/// The manifests of some snapshots, and the places of unreadable manifest lists.
 struct Listed {
     manifests: ByPlace,
     unread: HashSet<Place>,
 }
 
 impl Search<'_> {
-    /// None where what the kept snapshots name cannot be read: nothing is known to be theirs alone then.
+    /// Returns the files; `None` if a manifest list of a remaining snapshot cannot be read, since any file may then be
+    /// in use.
     fn files(&self, cleanup: Cleanup) -> Option<ExpiredFiles> {
         let kept = self.manifests(self.after, |_| true);
         if !kept.unread.is_empty() {
@@ -271,7 +273,7 @@ impl Search<'_> {
             locked(&found).entry(self.places.place(path)).or_insert((kind, path.to_owned()));
         };
         for snapshot in self.before.snapshots().iter().filter(|snapshot| is_expired(snapshot.snapshot_id)) {
-            // What is no list may be anything: it stays.
+            // A file that cannot be read as a manifest list may be anything, so it is kept.
             let list = snapshot.manifest_list();
             list.filter(|list| !gone.unread.contains(&self.places.place(list)))
                 .into_iter()
@@ -282,7 +284,7 @@ impl Search<'_> {
         if cleanup == Cleanup::All {
             self.add_content_files(&found, &gone.manifests, &kept);
         }
-        // What the table still names, whatever the expired snapshots take it for.
+        // Everything that the table still references, even if an expired snapshot lists it as another kind of file.
         let mut named: Vec<&str> = vec![self.committed.location.as_str()];
         named.extend(kept.values().map(|manifest| manifest.manifest_path.as_str()));
         named.extend(reachable::manifest_lists(self.after));
@@ -291,14 +293,14 @@ impl Search<'_> {
         for path in named {
             locked(&found).remove(&self.places.place(path));
         }
-        // Lists were read as such; what else there is may be a file that a kept snapshot has.
+        // Manifest lists have been read as such. All other files may be data or delete files of a remaining snapshot.
         if locked(&found).values().any(|(kind, _)| *kind != Kind::List) && !self.remove_kept(&found, &kept) {
             locked(&found).retain(|_, (kind, _)| *kind == Kind::List);
         }
         Some(sorted(found))
     }
 
-    /// The manifests of the snapshots with these ids.
+    /// The manifests of the selected snapshots.
     fn manifests(&self, of: &TableMetadata, wanted: impl Fn(i64) -> bool) -> Listed {
         let found = Mutex::new(Listed { manifests: ByPlace::new(), unread: HashSet::new() });
         Reachable::of(self.storage, of, &self.limits).manifests(
@@ -320,7 +322,7 @@ impl Search<'_> {
         found.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Data and delete files that the manifests which go name, or that an expired snapshot removed.
+    /// Adds the data and delete files in `gone` manifests, and those that an expired snapshot removed.
     fn add_content_files(&self, found: &Found, gone: &ByPlace, kept: &ByPlace) {
         let is_expired = |id: Option<i64>| id.is_some_and(|id| self.before.snapshot(id).is_some()) && !self.is_kept(id);
         let collect = |entries: &Entries, wanted: &dyn Fn(NamedFile<'_>) -> bool| {
@@ -335,7 +337,7 @@ impl Search<'_> {
         };
         let gone: Vec<&ManifestFile> = gone.values().collect();
         self.read(&gone, |entries| collect(entries, &|_| true));
-        // Manifests that are still used, and say what an expired snapshot removed.
+        // Remaining manifests with entries that an expired snapshot deleted.
         let with_removed = |manifest: &&ManifestFile| {
             manifest.deleted_files_count != Some(0) && is_expired(Some(manifest.added_snapshot_id))
         };
@@ -344,7 +346,8 @@ impl Search<'_> {
         self.read(&partly, |entries| collect(entries, &was_removed));
     }
 
-    /// Takes out what a kept snapshot has or has removed; whether all of it is known.
+    /// Keeps the files that a remaining snapshot has or has removed; returns whether all of its manifests could be
+    /// read.
     fn remove_kept(&self, found: &Found, kept: &ByPlace) -> bool {
         let kept: Vec<&ManifestFile> = kept.values().collect();
         self.read(&kept, |entries| {
@@ -363,7 +366,7 @@ impl Search<'_> {
         id.is_some_and(|id| self.after.snapshot(id).is_some())
     }
 
-    /// Reads manifests; whether all of them could be read.
+    /// Reads manifests; returns whether all could be read.
     fn read(&self, manifests: &[&ManifestFile], work: impl Fn(&Entries) -> Result<()> + Sync) -> bool {
         let failed = Mutex::new(false);
         Reachable::of(self.storage, self.before, &self.limits).entries(manifests, |entries| {

@@ -1,4 +1,4 @@
-//! Upkeep of tables: what removes files and history rather than rows.
+//! Table maintenance: operations that remove files and history, not rows.
 
 pub mod expire;
 pub mod purge;

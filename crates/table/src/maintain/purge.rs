@@ -1,4 +1,4 @@
-//! The end of a table: the files that its metadata names are deleted (in Java: `CatalogUtil.dropTableData`).
+//! Deletes all files of a dropped table (in Java: `CatalogUtil.dropTableData`).
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -15,22 +15,23 @@ use crate::snapshot::parallel::locked;
 use crate::snapshot::reachable::{self, Reachable};
 use crate::storage::{Folders, Leftover, Storage, Way};
 
-/// Files that are remembered; one that is met again later is deleted again, which is no error.
+/// Maximum number of paths remembered as deleted. Deleting one twice is harmless: a missing file is not an error.
 const MET: usize = 1 << 24;
 
-/// Deletes the files of a table of which no catalog knows any more, of all its snapshots: data and delete files, manifests,
-/// manifest lists, statistics, and last the metadata files, so that a purge that was killed can be taken up again.
+/// Deletes the files of all snapshots of a table that is no longer in a catalog: data and delete files, manifests,
+/// manifest lists, statistics, and finally the metadata files. In this order, a purge that was interrupted can be run
+/// again.
 ///
-/// Only what the metadata names, and only beneath the table's location, `write.data.path` and `write.metadata.path`: the
-/// tables of a namespace `a.b` lie beneath the folder of a table `a.b`, and data files may have been taken over from
-/// other tables. Data and delete files stay where `gc.enabled` is not true, as in Java: they may be those of other tables.
+/// Only files that the metadata references are deleted, and only in the table's location, `write.data.path` and
+/// `write.metadata.path`: tables of a namespace `a.b` are in the folder of a table `a.b`, and data files may belong to
+/// other tables. Unless `gc.enabled` is true, data and delete files are kept, as in Java: other tables may use them.
 ///
-/// A file that cannot be read or deleted keeps nothing else from being deleted; one that is not there any more is no
-/// failure to delete it.
+/// A file that cannot be read or deleted does not stop the purge. A missing file is not a failure.
 ///
-/// A folder that other things lie in too is not the table's own, whatever its metadata says: the root of a store or drive,
-/// the `warehouse` of the catalog and what is above it, what is above the table's location, and a link. Nothing in it is
-/// deleted, nor anything that only a link below the table's folders leads to; each is a failure with its reason.
+/// Some folders are not exclusive to the table, whatever its metadata says: the root of a store or drive, the
+/// `warehouse` of the catalog and its parents, parents of the table's location, and links. Nothing in such a folder is
+/// deleted, nor anything reached only by a link below the table's folders. Each is reported as a failure with its
+/// reason.
 pub fn purge(storage: &Storage, table: &Committed, warehouse: Option<&str>, limits: &Limits) -> Leftover {
     let metadata = &table.metadata;
     let purge = Purge {
@@ -64,10 +65,10 @@ struct Purge<'a> {
 }
 
 impl Purge<'_> {
-    /// The manifests of all snapshots, each once, and what a manifest list says of them.
+    /// The manifests of all snapshots, each once, with their entries in a manifest list.
     fn manifests(&self) -> Vec<(String, Option<ManifestFile>)> {
         let found = Mutex::new((HashSet::new(), Vec::new(), self.limits.held()));
-        // Whether there is room for more.
+        // Returns whether there is memory for more.
         let add = |path: &str, listed: Option<ManifestFile>| {
             let (known, all, held) = &mut *locked(&found);
             if known.contains(path) {
@@ -96,8 +97,8 @@ impl Purge<'_> {
         found.into_inner().unwrap_or_else(PoisonError::into_inner).1
     }
 
-    /// Deletes the data and delete files that a manifest names, those too that it says are deleted: a snapshot may have
-    /// been expired without its files.
+    /// Deletes the data and delete files of a manifest. This includes deleted entries, since a snapshot may have
+    /// expired without its files being deleted.
     fn files_of(&self, path: &str, listed: Option<&ManifestFile>) {
         let bytes = match self.reachable.bytes(path) {
             Ok(bytes) => bytes,
@@ -105,7 +106,7 @@ impl Purge<'_> {
         };
         let read = self.reachable.decode(path, &bytes, listed).or_else(|error| {
             self.failed(&error);
-            // One with fewer files than its list says still names those that it has.
+            // A manifest with fewer files than its list says still references those files.
             self.reachable.decode(path, &bytes, None)
         });
         if let Ok(entries) = read {
@@ -113,7 +114,7 @@ impl Purge<'_> {
         }
     }
 
-    /// Deletes those files that are the table's own and were not met before.
+    /// Deletes the files that are in the table's folders and were not deleted before.
     fn delete<'p>(&self, paths: impl IntoIterator<Item = &'p str>) {
         let wanted: Vec<&str> = paths.into_iter().filter(|path| self.is_own(path) && self.seen.add(path)).collect();
         for error in self.storage.delete_all(&wanted) {
@@ -136,7 +137,7 @@ impl Purge<'_> {
     }
 }
 
-/// Paths that were met, as two hashes of each: a table may have a hundred million files.
+/// Paths that were deleted, as two hashes each: a table may have a hundred million files.
 #[derive(Default)]
 struct Seen {
     keys: (RandomState, RandomState),

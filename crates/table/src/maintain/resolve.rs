@@ -1,25 +1,26 @@
-//! What became of a commit whose outcome was unknown.
+//! Resolves commits with an unknown outcome.
 
 use crate::commit::Committed;
 use crate::error::UnknownCommit;
 use crate::storage::Storage;
 
-/// What became of a commit.
+/// The outcome of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolution {
-    /// It has landed.
+    /// The commit has landed.
     Committed,
-    /// It has not landed, and never will.
+    /// The commit has not landed and never will.
     NotCommitted,
-    /// It was not found, and may still land, or the table does not remember any more.
+    /// The commit was not found: it may still land, or the table's history no longer shows it.
     Unknown,
 }
 
-/// What became of a commit, by the table as the catalog has it now.
+/// Determines the outcome of a commit from the catalog's current table.
 ///
-/// It has landed if the table has its snapshot, or has had its metadata file. It never will if the table has gone on from the
-/// metadata file that the commit was made of: a commit holds only from that one. Where a catalog writes metadata itself, or
-/// the table's log of metadata files does not go back so far (`write.metadata.previous-versions-max`), that cannot be known.
+/// The commit has landed if the table has its snapshot, or its metadata file in the log. It never will if the table has
+/// moved on from the metadata file that the commit was based on, because the commit can only replace that one. The
+/// outcome stays unknown if the catalog writes the metadata itself, or if the log does not go back far enough
+/// (`write.metadata.previous-versions-max`).
 pub fn resolve(now: &Committed, commit: &UnknownCommit) -> Resolution {
     let metadata = &now.metadata;
     let log = metadata.metadata_log().iter().map(|entry| entry.metadata_file.as_str());
@@ -37,7 +38,7 @@ pub fn resolve(now: &Committed, commit: &UnknownCommit) -> Resolution {
     }
 }
 
-/// Deletes the files of a commit that has certainly not landed, and returns their locations.
+/// Deletes the files of a commit that has certainly not landed; returns their locations.
 pub fn clean_up(storage: &Storage, commit: &UnknownCommit) -> Vec<String> {
     let files: Vec<String> = commit.files.iter().chain(&commit.location).cloned().collect();
     storage.discard(&files, "files of a commit that has not landed");

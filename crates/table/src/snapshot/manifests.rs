@@ -1,4 +1,4 @@
-//! The manifests of a snapshot ("Manifest Lists"; v1 snapshots may name their manifests themselves).
+//! Reads the manifests of a snapshot ("Manifest Lists"; a snapshot of version 1 may list its manifests itself).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use icefield_format::spec::PartitionSpec;
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
-/// Reads which manifests a snapshot has.
+/// Reads the list of a snapshot's manifests.
 pub fn of_snapshot(
     storage: &Storage,
     metadata: &TableMetadata,
@@ -44,7 +44,8 @@ pub fn of_snapshot(
     }
 }
 
-/// Refuses a manifest of data files that is named twice, whose rows would be read twice, and one that is newer than the table.
+/// Rejects a data manifest that is listed twice, since its rows would be read twice, and a manifest newer than the
+/// table.
 fn check(manifests: &[ManifestFile], metadata: &TableMetadata) -> Result<(), String> {
     let mut known = HashSet::with_capacity(manifests.len());
     let last = metadata.last_sequence_number();
@@ -63,7 +64,7 @@ fn check(manifests: &[ManifestFile], metadata: &TableMetadata) -> Result<(), Str
     Ok(())
 }
 
-/// The snapshots of a table, of those with the same manifest list the first.
+/// The snapshots of a table; of several with the same manifest list, only the first.
 pub fn with_own_lists(metadata: &TableMetadata) -> Vec<&Arc<Snapshot>> {
     let mut known = HashSet::new();
     let mut found: Vec<&Arc<Snapshot>> = Vec::new();
@@ -75,7 +76,7 @@ pub fn with_own_lists(metadata: &TableMetadata) -> Vec<&Arc<Snapshot>> {
     found
 }
 
-/// A manifest that no list describes: what a list would say is in its header, or is not known.
+/// Describes a manifest that is in no manifest list, from its header; other values are unknown.
 fn inline(
     storage: &Storage,
     metadata: &TableMetadata,

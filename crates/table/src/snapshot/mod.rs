@@ -1,4 +1,4 @@
-//! What a snapshot holds: its manifests, the cache of those that were read, and all files that snapshots reach.
+//! The contents of snapshots: their manifests, the cache of decoded manifests, and all files that snapshots reference.
 
 pub mod cache;
 pub mod manifests;

@@ -1,4 +1,4 @@
-//! Work on many files of a table at once.
+//! Processes many files of a table concurrently.
 
 use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,11 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::runtime;
 use crate::storage::Storage;
 
-/// Manifests that are fetched at once from a store across the network.
+/// Maximum number of concurrent fetches from a remote store.
 const REMOTE_READERS: usize = 16;
 
-/// Does something with each of some files below a location, several at once: more where that waits for the network. A thread
-/// of a pool works alone: the others have work of their own.
+/// Processes items for files below a location, several at once, and more of them if that waits for the network. On a
+/// thread of the processor pool it uses no other threads, since those have their own work.
 pub(crate) fn side_by_side<T: Sync>(storage: &Storage, location: &str, all: &[T], work: impl Fn(&T) + Sync) {
     let readers = match storage.is_remote(location) {
         true => REMOTE_READERS,

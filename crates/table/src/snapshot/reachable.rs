@@ -1,7 +1,7 @@
-//! The files that the snapshots of a table reach: manifest lists, manifests, data and delete files, and beside them the
+//! The files that the snapshots of a table reference: manifest lists, manifests, data and delete files; also the
 //! statistics files and the metadata log.
 //!
-//! Whatever deletes files (expiry, purge) asks here, so that all of them know the same kinds of files.
+//! Everything that deletes files (expiry, purge) uses this module, so that all of it knows the same kinds of files.
 
 use arrow_array::Array;
 use bytes::Bytes;
@@ -15,20 +15,20 @@ use super::parallel::side_by_side;
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
-/// A table whose files are looked for. All reads happen side by side, and the caller decides what a failed one means.
+/// Reads the files that a table references, concurrently. The caller decides what a failed read means.
 pub(crate) struct Reachable<'a> {
     storage: &'a Storage,
     metadata: &'a TableMetadata,
     limits: &'a Limits,
 }
 
-/// What a manifest says about a data or delete file.
+/// An entry of a manifest for a data or delete file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NamedFile<'a> {
     pub(crate) path: &'a str,
     pub(crate) content: FileContent,
     pub(crate) status: Status,
-    /// The snapshot that added the file, or removed it.
+    /// The snapshot that added or removed the file.
     pub(crate) snapshot_id: Option<i64>,
 }
 
@@ -41,8 +41,8 @@ impl<'a> Reachable<'a> {
         self.metadata
     }
 
-    /// Calls `work` with the manifests of each snapshot that is wanted. Of snapshots that share a manifest list only the first
-    /// counts.
+    /// Calls `work` with the manifests of each wanted snapshot. Of several snapshots with the same manifest list, only
+    /// the first is considered.
     pub(crate) fn manifests(
         &self,
         wanted: impl Fn(&Snapshot) -> bool,
@@ -63,24 +63,25 @@ impl<'a> Reachable<'a> {
         });
     }
 
-    /// The bytes of a manifest.
+    /// Reads the bytes of a manifest.
     pub(crate) fn bytes(&self, path: &str) -> Result<Bytes> {
         self.storage.read_at_most(path, self.limits.avro_bytes)
     }
 
-    /// The entries of a manifest; without what its manifest list says, they inherit nothing and are not compared with it.
+    /// Decodes the entries of a manifest. Without `listed`, its entry in a manifest list, nothing is inherited or
+    /// compared with it.
     pub(crate) fn decode(&self, path: &str, bytes: &[u8], listed: Option<&ManifestFile>) -> Result<Entries> {
         let options = ReadOptions { inherit: listed, ..ReadOptions::default() };
         entries::read(bytes, &options, self.limits).map_err(|error| Error::from(error.in_file(path)))
     }
 
-    /// Does something with each of some files of the table, several at once.
+    /// Calls `work` with each item, several at once.
     pub(crate) fn each<T: Sync>(&self, all: &[T], work: impl Fn(&T) + Sync) {
         side_by_side(self.storage, self.metadata.location(), all, work);
     }
 }
 
-/// The files that a manifest names, live and deleted ones.
+/// The files in a manifest, including those of deleted entries.
 pub(crate) fn files(entries: &Entries) -> impl Iterator<Item = Result<NamedFile<'_>>> {
     (0..entries.len()).map(|row| {
         Ok(NamedFile {
@@ -97,13 +98,13 @@ pub(crate) fn manifest_lists(metadata: &TableMetadata) -> impl Iterator<Item = &
     metadata.snapshots().iter().filter_map(|snapshot| snapshot.manifest_list())
 }
 
-/// The statistics files, of columns and of partitions.
+/// The statistics files and the partition statistics files.
 pub(crate) fn statistics(metadata: &TableMetadata) -> impl Iterator<Item = &str> {
     let of_columns = metadata.statistics().iter().map(|file| file.statistics_path.as_str());
     of_columns.chain(metadata.partition_statistics().iter().map(|file| file.statistics_path.as_str()))
 }
 
-/// The earlier metadata files that the metadata log names.
+/// The earlier metadata files in the metadata log.
 pub(crate) fn metadata_log(metadata: &TableMetadata) -> impl Iterator<Item = &str> {
     metadata.metadata_log().iter().map(|entry| entry.metadata_file.as_str())
 }

@@ -1,22 +1,22 @@
-//! What could not be deleted.
+//! Reports files that could not be deleted.
 
 use super::Storage;
 use crate::error::Error;
 
-/// Failures whose messages are kept.
+/// Maximum number of messages kept.
 const MESSAGES: usize = 5;
 
-/// What could not be read or deleted of files that were to go.
+/// The failures of an operation that deletes files.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Leftover {
-    /// Files that could not be read, whose own files may be left, and files that could not be deleted.
+    /// Number of files that could not be deleted, or not be read to find the files they reference.
     pub failures: usize,
-    /// What the first of them said.
+    /// Messages of the first failures.
     pub first: Vec<String>,
 }
 
 impl Leftover {
-    /// Counts a failure, and keeps what it says if it is one of the first.
+    /// Counts a failure, and keeps its message if it is one of the first.
     pub fn add(&mut self, error: &Error) {
         self.failures += 1;
         if self.first.len() < MESSAGES {
@@ -26,7 +26,7 @@ impl Leftover {
 }
 
 impl Storage {
-    /// Deletes files that nothing uses and says so in the log. What cannot be deleted stays as an orphan.
+    /// Deletes unused files and logs this. A file that cannot be deleted remains as an orphan.
     pub fn discard(&self, paths: &[String], what: &str) {
         let Some(first) = paths.first() else { return };
         let errors = self.delete_all(paths);

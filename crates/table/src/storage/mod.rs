@@ -1,9 +1,8 @@
-//! One door to bytes: every path of every table goes through [`Storage`].
+//! Access to files: every read and write of every table goes through [`Storage`].
 //!
-//! A path is resolved in one place ([`Storage::resolve`]): it is relocated if the table was moved, parsed by the one
-//! parser ([`Location`]), and handed to the store of its scheme. Paths of metadata are taken verbatim: nothing is decoded
-//! or encoded on the way ("File System Operations": the specification asks only for in-place write, seekable reads and
-//! deletes).
+//! [`Storage::resolve`] resolves a path: it applies the relocation of moved tables, parses the path ([`Location`]), and
+//! selects the store for its scheme. Paths in metadata are used verbatim; nothing is decoded or encoded ("File System
+//! Operations": the specification requires only in-place writes, seekable reads and deletes).
 
 mod leftover;
 mod location;
@@ -31,26 +30,26 @@ pub use store::faults::{Fault, FaultPlan};
 pub use store::traffic::Traffic;
 pub use store::{Entry, Existing, OpenObject, Output, Pages, Store};
 
-/// The door. Cheap to clone; clones share their stores.
+/// Access to all stores. Clones are cheap and share the stores.
 #[derive(Clone)]
 pub struct Storage(Arc<Inner>);
 
 struct Inner {
     properties: BTreeMap<String, String>,
-    /// Old and new prefix, the longest old one first.
+    /// Old and new prefixes, longest old prefix first.
     relocate: Vec<(String, String)>,
     stores: RwLock<HashMap<(Scheme, String), Arc<dyn Store>>>,
     faults: Option<Arc<FaultPlan>>,
-    /// Whether nothing is written.
+    /// Whether writes are discarded.
     unwritten: bool,
-    /// What counts reads and writes.
+    /// Counters of reads and writes.
     traffic: Option<Arc<Traffic>>,
-    /// Identifies the properties, within this process.
+    /// Identifies the properties within this process.
     rights: u64,
 }
 
-/// What identifies an immutable object without reading it: where it lies, with which properties it was reached, and
-/// of a local file its size and when it was written.
+/// Identifies an immutable object without reading it: by its location, the properties used to access it, and the size
+/// and modification time of a local file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     scheme: Scheme,
@@ -61,8 +60,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Whether another object in its place would have another identity: of a local file, whether it was written long enough
-    /// ago for the clock of its file system.
+    /// Whether a replaced object would have another identity. For a local file this is the case if it was written long
+    /// enough ago for the time resolution of its file system.
     pub fn is_settled(&self) -> bool {
         const TICK: std::time::Duration = std::time::Duration::from_secs(2);
         self.local.as_ref().is_none_or(|(_, written)| written.elapsed().is_ok_and(|age| age > TICK))
@@ -70,17 +69,17 @@ impl Identity {
 }
 
 impl Storage {
-    /// A door with properties named as PyIceberg names them (`s3.endpoint`, `gcs.oauth2.token`, …). Others, such as those of
-    /// the catalog, are dropped: whoever gets the storage does not get them.
+    /// A storage with properties named as in PyIceberg (`s3.endpoint`, `gcs.oauth2.token`, …). Other properties, such
+    /// as those of the catalog, are dropped, so that they do not leak with the storage.
     pub fn new(mut properties: BTreeMap<String, String>) -> Self {
         properties.retain(|name, _| properties::is_read(name));
         Self::build(properties, Vec::new(), faults::of_environment())
     }
 
-    /// A door that sends every path below an old prefix to a new one: for tables that were moved or copied.
+    /// A storage that replaces prefixes of paths: for tables that were moved or copied.
     ///
-    /// A prefix matches at a path separator only; of several the longest wins. `/` is that of all local paths without a
-    /// scheme; an empty one is refused.
+    /// A prefix matches only at a path separator; the longest match wins. `/` matches all local paths without a scheme;
+    /// an empty prefix is rejected.
     pub fn relocated(&self, mapping: impl IntoIterator<Item = (String, String)>) -> Result<Self> {
         let trim = |text: String| if text.len() > 1 { text.trim_end_matches('/').to_owned() } else { text };
         let mut relocate: Vec<_> = mapping.into_iter().map(|(old, new)| (trim(old), trim(new))).collect();
@@ -91,19 +90,19 @@ impl Storage {
         Ok(Self::build(self.0.properties.clone(), relocate, self.0.faults.clone()))
     }
 
-    /// A door whose every step is counted and may fail, for tests of what a crash leaves behind.
+    /// A storage that counts every step and may fail at one: for tests of crashes.
     #[must_use]
     pub fn with_faults(&self, faults: Arc<FaultPlan>) -> Self {
         Self::build(self.0.properties.clone(), self.0.relocate.clone(), Some(faults))
     }
 
-    /// A door through which everything is read, and what is written goes nowhere: for what a change would write.
+    /// A storage that discards all writes: to find out what a change would write.
     #[must_use]
     pub fn unwritten(&self) -> Self {
         self.changed(true, self.0.traffic.clone())
     }
 
-    /// A door through which all reads and writes are counted.
+    /// A storage that counts reads and writes.
     #[must_use]
     pub fn counted(&self, traffic: Arc<Traffic>) -> Self {
         self.changed(self.0.unwritten, Some(traffic))
@@ -127,19 +126,19 @@ impl Storage {
         Self(Arc::new(Inner { properties, relocate, stores, faults, unwritten: false, traffic: None, rights }))
     }
 
-    /// Those properties it was opened with that it reads; secrets among them are the caller's to guard (see [`is_secret`]).
+    /// The properties that the storage uses. Some may be secrets, which the caller must protect (see [`is_secret`]).
     pub fn properties(&self) -> &BTreeMap<String, String> {
         &self.0.properties
     }
 
-    /// The relocation in force, the longest old prefix first.
+    /// The prefix replacements, longest old prefix first.
     pub fn relocation(&self) -> &[(String, String)] {
         &self.0.relocate
     }
 
-    /// Where a path of metadata really lies. The only function that turns a path into a place.
+    /// Resolves a path in metadata to its actual location. No other function does this.
     pub fn resolve(&self, path: &str) -> Result<Location> {
-        // The root is its own separator.
+        // `/` is itself a separator, so the stem is empty.
         let stem = |prefix: &'_ String| if prefix == "/" { 0 } else { prefix.len() };
         for (old, new) in &self.0.relocate {
             let (old, new) = (old.get(..stem(old)).unwrap_or(old), new.get(..stem(new)).unwrap_or(new));
@@ -152,18 +151,18 @@ impl Storage {
         Location::parse(path)
     }
 
-    /// The whole object.
+    /// Reads a whole object.
     pub fn read(&self, path: &str) -> Result<Bytes> {
         self.read_at_most(path, usize::MAX)
     }
 
-    /// The whole object, which is refused before it is read where it is longer than `most`.
+    /// Reads a whole object; one longer than `most` is rejected before it is read.
     pub fn read_at_most(&self, path: &str, most: usize) -> Result<Bytes> {
         let at = self.resolve(path)?;
         named(path, self.store(&at)?.read(&at, u64::try_from(most).unwrap_or(u64::MAX)))
     }
 
-    /// The whole object, which has the length that the table's metadata name.
+    /// Reads a whole object, whose length must be the one in the manifest list.
     pub fn read_listed(&self, path: &str, length: i64) -> Result<Bytes> {
         let wrong =
             |found: u64| Error::corrupt_file(path, format!("has {found} bytes where its manifest list says {length}"));
@@ -177,8 +176,8 @@ impl Storage {
         }
     }
 
-    /// The identity of an object that is never changed in place; none where that is unknown (`memory:`), or where every
-    /// step is counted.
+    /// The identity of an object that is never changed in place. `None` if it is unknown (`memory:`), or if every step
+    /// is counted.
     pub fn identity(&self, path: &str) -> Result<Option<Identity>> {
         let at = self.resolve(path)?;
         if self.0.faults.is_some() || at.scheme == Scheme::Memory || self.permit(&at).is_err() {
@@ -195,18 +194,18 @@ impl Storage {
         Ok(Some(Identity { scheme: at.scheme, authority: at.authority, key: at.key, rights: self.0.rights, local }))
     }
 
-    /// Whether reading an object waits for the network.
+    /// Whether reads wait for the network.
     pub fn is_remote(&self, path: &str) -> bool {
         self.resolve(path).is_ok_and(|at| !matches!(at.scheme, Scheme::File | Scheme::Memory))
     }
 
-    /// Size in bytes.
+    /// The size of an object in bytes.
     pub fn size(&self, path: &str) -> Result<u64> {
         let at = self.resolve(path)?;
         named(path, self.store(&at)?.size(&at))
     }
 
-    /// Whether there is an object.
+    /// Whether an object exists.
     pub fn exists(&self, path: &str) -> Result<bool> {
         match self.size(path) {
             Ok(_) => Ok(true),
@@ -215,13 +214,13 @@ impl Storage {
         }
     }
 
-    /// One range of bytes.
+    /// Reads one range of bytes.
     pub fn range(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
         let mut found = self.ranges(path, std::slice::from_ref(&range))?;
         found.pop().ok_or_else(|| Error::Internal(format!("{path}: no bytes for a range")))
     }
 
-    /// Several ranges of bytes; neighbours are fetched together where that saves requests.
+    /// Reads several ranges of bytes; adjacent ones are fetched together where that saves requests.
     pub fn ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let at = self.resolve(path)?;
         let found = named(path, self.store(&at)?.ranges(&at, ranges))?;
@@ -233,32 +232,32 @@ impl Storage {
         Ok(found)
     }
 
-    /// The object, open for reading range by range; `None` where every range is a request.
+    /// Opens an object for reading by ranges; `None` if every range would be a request of its own.
     pub fn open(&self, path: &str) -> Result<Option<Arc<dyn OpenObject>>> {
         let at = self.resolve(path)?;
         named(path, self.store(&at)?.open(&at))
     }
 
-    /// Writes an object in one go, durably.
+    /// Writes an object durably in one call.
     pub fn put(&self, path: &str, bytes: impl Into<Bytes>, existing: Existing) -> Result<()> {
         let at = self.resolve(path)?;
         named(path, self.store(&at)?.put(&at, bytes.into(), existing))
     }
 
-    /// Starts an object that is written piece by piece.
+    /// Starts writing an object in pieces.
     pub fn output(&self, path: &str) -> Result<Box<dyn Output>> {
         let at = self.resolve(path)?;
         named(path, self.store(&at)?.output(&at))
     }
 
-    /// Deletes an object; one that is not there is no error.
+    /// Deletes an object; a missing one is not an error.
     pub fn delete(&self, path: &str) -> Result<()> {
         let at = self.resolve(path)?;
         named(path, self.store(&at)?.delete(&at))
     }
 
-    /// Deletes objects, side by side, in as few requests as their store takes: the errors, in the order of the paths. One
-    /// that is not there is no error, and an error keeps no other object from being deleted.
+    /// Deletes objects concurrently, with as few requests as their store allows; returns the errors in the order of the
+    /// paths. A missing object is not an error, and an error does not stop the other deletions.
     pub fn delete_all<P: AsRef<str>>(&self, paths: &[P]) -> Vec<Error> {
         let mut failed: Vec<(usize, Error)> = Vec::new();
         let mut of_stores: HashMap<(Scheme, String), (Vec<usize>, Vec<Location>)> = HashMap::new();
@@ -279,7 +278,7 @@ impl Storage {
             let Some(first) = all.first() else { continue };
             let done = match self.store(first) {
                 Ok(store) => store.delete_all(&all),
-                // The next one says it anew: an error is of one path.
+                // Each path needs its own error, so the store is requested again for each.
                 Err(_) => all.iter().map(|at| self.store(at).map(drop)).collect(),
             };
             let outcomes = numbers.into_iter().zip(done);
@@ -293,7 +292,7 @@ impl Storage {
         failed.into_iter().map(name).collect()
     }
 
-    /// Everything below a folder, sorted by path: all pages of [`Storage::pages`].
+    /// Lists all objects below a folder, sorted by path: all pages of [`Storage::pages`].
     pub fn list(&self, prefix: &str) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
         for page in self.pages(prefix)? {
@@ -303,8 +302,8 @@ impl Storage {
         Ok(entries)
     }
 
-    /// Everything below a folder, page by page, in the order of its store; the paths begin as `prefix` does, whatever it was
-    /// relocated to. A listing that fails ends with its error.
+    /// Lists all objects below a folder in pages, in the order of the store. The returned paths begin with `prefix`,
+    /// even if it was relocated. A failed listing ends with its error.
     pub fn pages(&self, prefix: &str) -> Result<Pages> {
         let prefix = prefix.trim_end_matches('/').to_owned();
         let at = self.resolve(&format!("{prefix}/"))?;
@@ -362,12 +361,12 @@ impl Default for Storage {
     }
 }
 
-/// The same result, its error naming the path that the caller used and not the one it was resolved to.
+/// Replaces the resolved path in an error by the one that the caller used.
 fn named<T>(path: &str, result: Result<T>) -> Result<T> {
     result.map_err(|error| renamed(path, error))
 }
 
-/// The error of an object that is longer than whoever reads it takes.
+/// The error with another path.
 fn renamed(path: &str, error: Error) -> Error {
     match error {
         Error::TooLong { length, most, .. } => Error::TooLong { path: path.to_owned(), length, most },

@@ -1,4 +1,4 @@
-//! Storage properties, named as PyIceberg and Java name them, as configuration of a store.
+//! Translates storage properties, with the names of PyIceberg and Java, to the configuration of a store.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 
 use crate::error::{Error, Result};
 
-/// Property of Python's name, beside those of others for the same thing, and the store's key.
+/// PyIceberg's name of a property, with its synonyms, and the store's key.
 type Names<K> = (&'static [&'static str], K);
 
-/// The locations that may be reached, separated by commas.
+/// The locations that may be accessed, separated by commas.
 pub(super) const ALLOWED_LOCATIONS: &str = "io.allowed-locations";
 
 const S3: &[Names<AmazonS3ConfigKey>] = &[
@@ -50,7 +50,7 @@ const ADLS: &[Names<AzureConfigKey>] = &[
     (&["adls.endpoint"], AzureConfigKey::Endpoint),
 ];
 
-/// Those that are read beside the names above, one at a time.
+/// Other properties that are read.
 const OTHERS: &[&str] = &[
     "s3.path-style-access",
     "s3.sse.type",
@@ -62,13 +62,13 @@ const OTHERS: &[&str] = &[
     "io.manifest.cache-enabled",
     ALLOWED_LOCATIONS,
 ];
-/// What begins the names of tokens of one Azure account.
+/// Prefix of the token properties for single Azure accounts.
 const OF_ACCOUNT: &str = "adls.sas-token.";
-/// What each kind of store reads under its own prefix.
+/// Properties of the HTTP client, with the prefix of each kind of store.
 const CLIENT: &[&str] = &["connect-timeout", "request-timeout", "proxy-uri"];
 
-/// Whether a storage reads a property of this name. Others, such as the password of a catalog, are none of its business:
-/// it is sent to executors with what it has.
+/// Whether a storage uses the property. All others, such as the password of a catalog, are dropped, because a storage
+/// is sent to executors with its properties.
 pub(super) fn is_read(name: &str) -> bool {
     fn has<K>(table: &[Names<K>], name: &str) -> bool {
         table.iter().any(|(names, _)| names.contains(&name))
@@ -88,7 +88,7 @@ fn first<'a>(properties: &'a BTreeMap<String, String>, names: &[&str]) -> Option
     names.iter().find_map(|name| properties.get(*name)).map(String::as_str).filter(|value| !value.is_empty())
 }
 
-/// A flag: Python's `True` and Java's `true`, `1`, `yes`.
+/// Reads a flag: Python's `True` and Java's `true`, `1`, `yes`.
 fn flag(properties: &BTreeMap<String, String>, name: &str) -> Result<Option<bool>> {
     let Some(text) = properties.get(name) else { return Ok(None) };
     match text.to_ascii_lowercase().as_str() {
@@ -106,7 +106,7 @@ fn seconds(properties: &BTreeMap<String, String>, name: &str) -> Result<Option<D
         .ok_or_else(|| Error::invalid(format!("property {name}: expected a number of seconds, got {text:?}")))
 }
 
-/// Time-outs and proxy, the same three properties for each kind of store.
+/// Timeouts and proxy: the same three properties for each kind of store.
 fn client(properties: &BTreeMap<String, String>, prefix: &str) -> Result<ClientOptions> {
     let mut options = ClientOptions::new();
     if let Some(limit) = seconds(properties, &format!("{prefix}.connect-timeout"))? {
@@ -124,12 +124,12 @@ fn client(properties: &BTreeMap<String, String>, prefix: &str) -> Result<ClientO
     Ok(options)
 }
 
-/// Plain HTTP is used where an endpoint asks for it, and nowhere else.
+/// Whether an endpoint uses plain HTTP, which is allowed only then.
 fn plain(endpoint: Option<&str>) -> bool {
     endpoint.is_some_and(|url| url.starts_with("http://"))
 }
 
-/// An S3 store: the environment first, the properties above it.
+/// Configures an S3 store: from the environment, overridden by properties.
 pub(super) fn s3(bucket: &str, properties: &BTreeMap<String, String>) -> Result<AmazonS3Builder> {
     let endpoint = first(properties, &["s3.endpoint"]);
     let options = client(properties, "s3")?.with_allow_http(plain(endpoint) || plain(env_endpoint().as_deref()));
@@ -149,7 +149,7 @@ pub(super) fn s3(bucket: &str, properties: &BTreeMap<String, String>) -> Result<
     Ok(builder)
 }
 
-/// How S3 is to encrypt what it stores, by the store's own keys: `s3.sse.*` of Java, or PyIceberg's names.
+/// Server-side encryption of S3, by the store's configuration keys: Java's `s3.sse.*`, or PyIceberg's names.
 fn encryption(properties: &BTreeMap<String, String>) -> Result<Vec<(&'static str, &str)>> {
     let own = |name| first(properties, &[name]);
     let (kind, key) = match own("s3.sse.type") {
@@ -172,7 +172,7 @@ fn env_endpoint() -> Option<String> {
     ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"].iter().find_map(|name| std::env::var(name).ok())
 }
 
-/// A Google store.
+/// Configures a Google Cloud Storage store.
 pub(super) fn gcs(bucket: &str, properties: &BTreeMap<String, String>) -> Result<GoogleCloudStorageBuilder> {
     let host = first(properties, &["gcs.service.host", "gcs.endpoint"]);
     let options = client(properties, "gcs")?.with_allow_http(plain(host));
@@ -185,7 +185,8 @@ pub(super) fn gcs(bucket: &str, properties: &BTreeMap<String, String>) -> Result
     Ok(builder)
 }
 
-/// An Azure store: the account comes from the location (`container@account.dfs.core.windows.net`), else a property.
+/// Configures an Azure store. The account comes from the location (`container@account.dfs.core.windows.net`), otherwise
+/// from a property.
 pub(super) fn azure(authority: &str, properties: &BTreeMap<String, String>) -> Result<MicrosoftAzureBuilder> {
     let (container, host) = authority.split_once('@').map_or((authority, None), |(c, host)| (c, Some(host)));
     let endpoint = first(properties, &["adls.endpoint"]);
@@ -209,7 +210,7 @@ pub(super) fn azure(authority: &str, properties: &BTreeMap<String, String>) -> R
     }
     let Some(host) = host else { return Ok(builder) };
     let account = host.split('.').next().unwrap_or(host);
-    // Catalogs vend a token for each account, under its name or its whole host.
+    // Catalogs vend a token for each account, under its name or its full host.
     let own = [format!("adls.sas-token.{host}"), format!("adls.sas-token.{account}")];
     if let Some(token) = own.iter().find_map(|name| properties.get(name)) {
         builder = builder.with_config(AzureConfigKey::SasKey, token);
@@ -224,17 +225,17 @@ fn connection_string(properties: &BTreeMap<String, String>) -> Vec<(String, Stri
     pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect()
 }
 
-/// The account of a container whose location names none.
+/// The account for a container whose location does not have one.
 pub(super) fn azure_account(container: &str, properties: &BTreeMap<String, String>) -> Option<String> {
     azure(container, properties).ok()?.get_config_value(&AzureConfigKey::AccountName)
 }
 
-/// Options of a web server's client.
+/// HTTP client options for a web server.
 pub(super) fn http(url: &str, properties: &BTreeMap<String, String>) -> Result<ClientOptions> {
     Ok(client(properties, "http")?.with_allow_http(plain(Some(url))))
 }
 
-/// A client of web servers that goes where it is sent and nowhere else: a redirect may lead into the network of who reads.
+/// An HTTP client that follows no redirects: these could lead into the reader's internal network.
 #[derive(Debug)]
 pub(super) struct Direct {
     connect_timeout: Duration,
@@ -247,7 +248,7 @@ pub(super) struct Direct {
 impl Direct {
     pub(super) fn new(url: &str, properties: &BTreeMap<String, String>) -> Result<Self> {
         Ok(Self {
-            // Those of the clients of stores.
+            // The same defaults as the clients of other stores.
             connect_timeout: seconds(properties, "http.connect-timeout")?.unwrap_or(Duration::from_secs(5)),
             request_timeout: seconds(properties, "http.request-timeout")?.unwrap_or(Duration::from_secs(30)),
             proxy: first(properties, &["http.proxy-uri"]).map(str::to_owned),

@@ -1,8 +1,9 @@
-//! What must not be seen: the one rule for names of secrets, and how properties, URLs and messages are printed.
+//! Hides secrets: the rule for names of secret properties, and the form in which properties, URLs and messages are
+//! shown.
 
 pub use icefield_format::secret::{HIDDEN, Secret};
 
-/// Parts of names that speak of a secret, without what separates their words.
+/// Parts of names that indicate a secret, without separators between words.
 const PARTS: &[&str] = &[
     "secret",
     "passw",
@@ -19,18 +20,18 @@ const PARTS: &[&str] = &[
     "accesskey",
     "sessionkwargs",
 ];
-/// Words of names that speak of a secret, but not within other words.
+/// Words that indicate a secret only as whole words.
 const WORDS: &[&str] = &["sas", "sig", "auth", "pwd", "pass"];
-/// Last words of names that speak of something about a secret: when it expires, where it comes from.
+/// Last words of names of properties about a secret, such as its expiry or its source.
 const ABOUT: &[&str] =
     &["id", "at", "ms", "enabled", "uri", "url", "endpoint", "provider", "type", "path", "file", "scope", "username"];
-/// What begins the names of secrets that end in the name of an account.
+/// Prefixes of secret properties that end with the name of an account.
 const OF_ACCOUNTS: &[&str] = &["adls.sas-token.", "adls.connection-string.", "adls.account-key."];
-/// Headers of HTTP that hold no secret; every other `header.*` may.
+/// HTTP headers without secrets; any other `header.*` may have one.
 const PLAIN_HEADERS: &[&str] =
     &["accept", "content-type", "user-agent", "x-client-version", "x-iceberg-access-delegation"];
 
-/// Whether the value of a property is a secret, by its name alone. When in doubt, it is.
+/// Whether the value of a property is a secret, by its name alone; in doubt it is.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     if let Some(header) = name.strip_prefix("header.") {
@@ -50,7 +51,8 @@ pub fn is_secret(name: &str) -> bool {
         || joined.ends_with("key")
 }
 
-/// The value of a property as it may be seen: stars for a secret, and for what a URL or `name=value` pairs give away.
+/// The value of a property in a form that may be shown: secrets are replaced by stars, also those in URLs and
+/// `name=value` pairs.
 pub fn shown(name: &str, value: &str) -> String {
     if is_secret(name) || (!value.contains("://") && has_secret_pair(value)) {
         return HIDDEN.to_owned();
@@ -58,13 +60,13 @@ pub fn shown(name: &str, value: &str) -> String {
     redacted(value)
 }
 
-/// Whether a text holds `name=value` pairs one of which is a secret: a connection string, or the query of a URL.
+/// Whether a text has `name=value` pairs with a secret: a connection string, or the query of a URL.
 fn has_secret_pair(text: &str) -> bool {
     let words = text.split([';', '&', '?', ',']).flat_map(str::split_whitespace);
     words.filter_map(|word| word.split_once('=')).any(|(name, value)| !value.is_empty() && is_secret(name))
 }
 
-/// A message without what the URLs in it give away: user and password, and queries of the web, which may hold signatures.
+/// Removes secrets from the URLs in a message: users, passwords, and queries of web URLs, which may have signatures.
 pub fn redacted(message: &str) -> String {
     let mut shown = String::with_capacity(message.len());
     let mut rest = message;
@@ -81,12 +83,12 @@ pub fn redacted(message: &str) -> String {
     shown + rest
 }
 
-/// Passes over the user and the password of a URL, which may hold any sign but those that end a host.
+/// Removes user and password from a URL; they may have any character except those that end a host.
 fn without_user<'a>(url: &'a str, is_web: bool, shown: &mut String) -> &'a str {
     let end = url.find(|letter: char| letter.is_whitespace() || matches!(letter, '/' | '?' | '#')).unwrap_or(url.len());
     let Some(at) = url.get(..end).and_then(|host| host.rfind('@')) else { return url };
     let (user, host) = url.split_at(at);
-    // `container@account` is no secret.
+    // `container@account` is not a secret.
     if !is_web && !user.contains(':') {
         return url;
     }
@@ -94,13 +96,13 @@ fn without_user<'a>(url: &'a str, is_web: bool, shown: &mut String) -> &'a str {
     host
 }
 
-/// What a URL names, without a query that may hold a signature or a password. Names of objects elsewhere than in the web
-/// may hold question marks.
+/// Removes a query that may have a signature or a password from a URL. Object names in other stores may have question
+/// marks.
 fn without_query(url: &str, is_web: bool) -> String {
     let starts: &[&str] = if is_web { &["?", "%3F"] } else { &["?", ";"] };
     let start = starts.iter().filter_map(|start| url.find(start)).min();
     match start.map(|at| url.split_at(at)).filter(|(_, query)| is_web || has_secret_pair(query)) {
-        // The colon of a message that names the URL first is not the URL's.
+        // A colon at the end belongs to the message, not to the URL.
         Some((path, query)) => format!("{path}?{HIDDEN}{}", if query.ends_with(':') { ":" } else { "" }),
         None => url.to_owned(),
     }

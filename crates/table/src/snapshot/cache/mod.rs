@@ -1,9 +1,9 @@
-//! The cache of decoded manifests and manifest lists: one a process, bounded in bytes.
+//! The process-wide cache of decoded manifests and manifest lists, limited in bytes.
 //!
-//! Both are immutable files. What is kept is identified by location and length, by the properties of the storage that read
-//! it (nobody sees what their own rights would not let them read), for local files by the time they were written, and by
-//! what the manifest list hands down. Failures are not kept. A plan that alone is larger than the cache keeps its first
-//! part there and does not push out its own manifests. What manifests have in common is held once (`patterns.rs`).
+//! Both are immutable files. The key of an entry consists of the location and length of the file; the properties of the
+//! storage that read it, so that access rights are respected; the modification time of local files; and the values
+//! inherited from the manifest list. Failures are not cached. A plan that alone exceeds the cache keeps its first part
+//! and does not evict its own manifests. Column data that manifests have in common is held once (`patterns.rs`).
 
 mod patterns;
 
@@ -18,25 +18,25 @@ use crate::error::Result;
 use crate::runtime::{self, Started};
 use crate::storage::{Identity, Storage};
 
-/// Environment variable that bounds the cache, in bytes; 0 turns it off.
+/// Environment variable with the maximum size of the cache in bytes; 0 disables it.
 pub const BYTES_VARIABLE: &str = "ICEFIELD_MANIFEST_CACHE_BYTES";
-/// The bound where nothing is set.
+/// The default maximum size in bytes.
 pub const DEFAULT_BYTES: usize = 256 << 20;
-/// Storage property of the Java library: `false` keeps what this storage reads out of the cache.
+/// Storage property of the Java library: `false` disables the cache for reads by this storage.
 pub const ENABLED_PROPERTY: &str = "io.manifest.cache-enabled";
 
 static CACHE: AtomicPtr<Started<ManifestCache>> = AtomicPtr::new(std::ptr::null_mut());
 
-/// What a value is found by.
+/// The key of a cached value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     identity: Identity,
     length: i64,
-    /// Snapshot, sequence number and first row id that the list hands down.
+    /// Snapshot id, sequence number and first row id inherited from the manifest list.
     inherited: Option<(i64, i64, Option<i64>)>,
 }
 
-/// A value.
+/// A cached value.
 #[derive(Debug, Clone)]
 pub enum Cached {
     /// A manifest list.
@@ -45,27 +45,27 @@ pub enum Cached {
     Manifest(Decoded),
 }
 
-/// The live entries of a manifest, with the metrics that plans have asked for so far.
+/// The live entries of a manifest, with the metrics that plans have needed so far.
 #[derive(Debug, Clone)]
 pub struct Decoded {
     /// The entries.
     pub entries: Arc<Entries>,
-    /// Metrics that `entries` has.
+    /// The metrics in `entries`.
     pub metrics: Metrics,
 }
 
-/// How full the cache is, and how often it had what was asked for, since the process began or [`ManifestCache::clear`].
+/// Size and hit rate of the cache, since the process started or [`ManifestCache::clear`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheInfo {
-    /// Manifests and manifest lists.
+    /// Number of manifests and manifest lists.
     pub entries: usize,
-    /// Bytes that they take.
+    /// Size in bytes.
     pub bytes: usize,
-    /// The bound.
+    /// Maximum size in bytes.
     pub max_bytes: usize,
-    /// Times that it had them.
+    /// Number of lookups that found their value.
     pub hits: u64,
-    /// Times that it had not, or not all columns.
+    /// Number of lookups that found no value, or one without all needed columns.
     pub misses: u64,
 }
 
@@ -83,7 +83,7 @@ pub struct ManifestCache {
 #[derive(Debug, Default)]
 struct Kept {
     slots: HashMap<Arc<Key>, Slot>,
-    /// Keys by when they were used last.
+    /// Keys by the time of their last use.
     order: BTreeMap<u64, Arc<Key>>,
     bytes: usize,
     clock: u64,
@@ -94,9 +94,9 @@ struct Slot {
     value: Cached,
     bytes: usize,
     used: u64,
-    /// The plan that used it last.
+    /// The plan that last used it.
     plan: u64,
-    /// What of it is held for others too: not in `bytes`.
+    /// Column data shared with other entries, not included in `bytes`.
     shared: Shared,
 }
 
@@ -145,7 +145,7 @@ impl ManifestCache {
         })
     }
 
-    /// An empty cache of so many bytes at the most.
+    /// An empty cache with this maximum size in bytes.
     pub fn new(max_bytes: usize) -> Self {
         Self {
             max_bytes: AtomicUsize::new(max_bytes),
@@ -157,19 +157,19 @@ impl ManifestCache {
         }
     }
 
-    /// Whether it keeps anything.
+    /// Whether the cache is enabled.
     pub fn is_on(&self) -> bool {
         self.max_bytes.load(Ordering::Relaxed) > 0
     }
 
-    /// Another bound; what is beyond it goes.
+    /// Sets the maximum size, and evicts entries beyond it.
     pub fn resize(&self, max_bytes: usize) {
         self.max_bytes.store(max_bytes, Ordering::Relaxed);
         let mut kept = self.kept();
         while self.bytes(&kept) > max_bytes && self.drop_oldest(&mut kept) {}
     }
 
-    /// Forgets everything.
+    /// Removes all entries and resets the counters.
     pub fn clear(&self) {
         let mut kept = self.kept();
         while self.drop_oldest(&mut kept) {}
@@ -187,7 +187,7 @@ impl ManifestCache {
         dropped.is_some()
     }
 
-    /// How full it is.
+    /// Returns the size and the counters.
     pub fn info(&self) -> CacheInfo {
         let kept = self.kept();
         CacheInfo {
@@ -199,21 +199,21 @@ impl ManifestCache {
         }
     }
 
-    /// The number of a new plan.
+    /// Returns the number of a new plan.
     pub(crate) fn start_plan(&self) -> u64 {
         self.plans.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The value of a key, if `suffices` finds that it has all that is needed.
+    /// Looks up a key; `suffices` decides whether the value has all that is needed.
     pub(crate) fn get<T>(&self, key: &Key, plan: u64, suffices: impl FnOnce(Cached) -> Option<T>) -> Option<T> {
         let found = self.kept().touch(key, plan);
-        // Decided without the lock: it takes a look at columns.
+        // Called without the lock, since it inspects columns.
         let found = found.and_then(suffices);
         if found.is_some() { &self.hits } else { &self.misses }.fetch_add(1, Ordering::Relaxed);
         found
     }
 
-    /// Metrics that are there for a manifest already.
+    /// The cached metrics of a manifest.
     pub(crate) fn metrics(&self, key: &Key) -> Option<Metrics> {
         match &self.kept().slots.get(key)?.value {
             Cached::Manifest(decoded) => Some(decoded.metrics.clone()),
@@ -221,12 +221,12 @@ impl ManifestCache {
         }
     }
 
-    /// Keeps a list in the place of what was there, if there is room beside what this plan itself has used.
+    /// Caches a manifest list, replacing an earlier value, if there is room without evicting entries of the same plan.
     pub(crate) fn insert_list(&self, key: Key, plan: u64, list: Arc<Vec<ManifestFile>>) {
         self.insert(key, plan, Cached::List(list), Shared::default());
     }
 
-    /// Keeps the entries of a manifest likewise, and returns them in the form that is kept.
+    /// Caches the entries of a manifest under the same condition; returns them as cached, with shared column data.
     pub(crate) fn insert_manifest(
         &self,
         key: Key,
@@ -327,7 +327,7 @@ mod tests {
         Arc::new(vec![ManifestFile::default(); manifests])
     }
 
-    /// Bytes of the cache that it takes.
+    /// Size in the cache of a list with this many manifests.
     fn cost(manifests: usize) -> usize {
         Cached::List(list(manifests)).bytes() + size_of::<Slot>() + 2 * size_of::<Key>()
     }

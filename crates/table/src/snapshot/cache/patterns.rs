@@ -1,8 +1,8 @@
-//! What the columns of many manifests have in common is held once.
+//! Shares the column buffers that many manifests have in common.
 //!
-//! Most columns of a manifest say the same of every file, or nothing at all: its status, its sequence number, a row id that
-//! no table of version 2 has, offsets of lists with one item, ids of the columns with bounds. The buffer of such a column
-//! follows from a few bytes. It is made once for all manifests of the cache, and their columns are the beginning of it.
+//! Most columns of a manifest have the same value for every file, or none: status, sequence number, row ids in version
+//! 2, offsets of lists with one item, ids of columns with bounds. Such a buffer is determined by a few bytes. It is
+//! created once for all manifests in the cache, and each column is a prefix of it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,54 +12,54 @@ use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType};
 
-/// Shorter buffers are not worth it.
+/// Minimum size of a shared buffer; below it, sharing does not pay.
 const LEAST_BYTES: usize = 256;
-/// Items of a list that may come again in every row.
+/// Maximum number of list items that may repeat in every row.
 const MOST_ITEMS: usize = 64;
-/// Bytes of what comes again, at the most.
+/// Maximum size in bytes of a repeated unit.
 const MOST_UNIT: usize = 1024;
 
-/// What the bytes of a buffer follow from.
+/// The rule that determines the bytes of a buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Form {
-    /// The same bytes again and again.
+    /// The same bytes repeated.
     Repeat(Box<[u8]>),
-    /// Numbers of four bytes, each one step from the last.
+    /// 32-bit numbers with a constant step.
     Steps(i32, i32),
-    /// Numbers of eight bytes, each one step from the last.
+    /// 64-bit numbers with a constant step.
     LongSteps(i64, i64),
 }
 
-/// A buffer that is held once.
+/// The key of a shared buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Pattern {
     form: Form,
-    /// Bytes, a power of two: columns of about one length share.
+    /// Length in bytes, a power of two, so that columns of similar length share a buffer.
     length: usize,
 }
 
-/// The buffers that are held, by what they follow from.
+/// The shared buffers by pattern.
 #[derive(Debug, Default)]
 pub(super) struct Patterns(Mutex<Held>);
 
 #[derive(Debug, Default)]
 struct Held {
-    /// The buffers, and how many columns of the cache are a part of each.
+    /// Each buffer, and the number of cached columns that use it.
     buffers: HashMap<Arc<Pattern>, (Buffer, usize)>,
     bytes: usize,
 }
 
-/// What the columns of a manifest share with others.
+/// The shared buffers of a manifest's columns.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// A pattern for each buffer.
+    /// The pattern of each shared buffer.
     patterns: Vec<Arc<Pattern>>,
-    /// The bytes of those buffers, each as often as it is used.
+    /// Total size of those buffers in bytes, counted at each use.
     pub bytes: usize,
 }
 
 impl Shared {
-    /// Bytes that it takes itself.
+    /// Size of this list itself in bytes.
     pub(super) fn memory(&self) -> usize {
         self.patterns.capacity() * size_of::<Arc<Pattern>>()
     }
@@ -92,13 +92,13 @@ impl Form {
         buffer.into()
     }
 
-    /// The same `period` bytes again and again.
+    /// The form of bytes that repeat with this period.
     fn repeat(bytes: &[u8], period: usize) -> Option<Self> {
         if period == 0 || period > MOST_UNIT || bytes.len() < 2 * period {
             return None;
         }
         let (unit, rest) = bytes.split_at_checked(period)?;
-        // Where the second is not the first again there is no need to look at all of them.
+        // Compares the second unit first: if it differs, the rest need not be compared.
         let again = rest.starts_with(unit) && bytes.get(..rest.len()) == Some(rest);
         again.then(|| Self::Repeat(unit.into()))
     }
@@ -136,12 +136,12 @@ impl Patterns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes of all that is held.
+    /// Total size of the shared buffers in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.held().bytes
     }
 
-    /// The column with buffers that others have too, where they are regular.
+    /// Returns the column with shared buffers where its own are regular.
     pub(super) fn share(&self, array: &dyn Array, shared: &mut Shared) -> Result<ArrayRef, ArrowError> {
         match self.data(array.to_data(), 1, shared)? {
             Some(data) => Ok(make_array(data)),
@@ -149,7 +149,7 @@ impl Patterns {
         }
     }
 
-    /// Lets go of what a manifest shared.
+    /// Releases the shared buffers of a manifest.
     pub(super) fn release(&self, shared: &Shared) {
         let mut held = self.held();
         for pattern in &shared.patterns {
@@ -164,7 +164,7 @@ impl Patterns {
         }
     }
 
-    /// The data in a new form, or none where there is nothing to share. `items` values stand in each row of the column.
+    /// The data with shared buffers; `None` if nothing can be shared. Each row of the column has `items` values.
     fn data(&self, data: ArrayData, items: usize, shared: &mut Shared) -> Result<Option<ArrayData>, ArrowError> {
         if data.offset() != 0 || data.is_empty() {
             return Ok(None);
@@ -177,7 +177,8 @@ impl Patterns {
                 let [offsets, values] = buffers.as_mut_slice() else { return Ok(None) };
                 let step = equal_lengths(offsets, data.len());
                 let again = step.and_then(|step| self.repeat(values, values.len(), &[step, step * items], shared));
-                // What changes is tested for UTF-8 once more: of text only what says one thing of all files is taken.
+                // Changed arrays are checked for UTF-8 again, so of string columns only those with one repeated value
+                // are shared.
                 let is_text = *data.data_type() == DataType::Utf8;
                 if (again.is_some() || values.is_empty() || !is_text)
                     && let Some(made) = self.offsets(offsets, data.len(), shared)
@@ -227,7 +228,7 @@ impl Patterns {
         Ok(changed)
     }
 
-    /// The nulls of a column that has nothing else.
+    /// The validity buffer of a column in which all values are null.
     fn nulls(&self, data: &ArrayData, shared: &mut Shared) -> Option<NullBuffer> {
         let nulls = data.nulls().filter(|nulls| nulls.null_count() == nulls.len())?;
         let length = nulls.len().div_ceil(8);
@@ -235,7 +236,7 @@ impl Patterns {
         Some(NullBuffer::new(BooleanBuffer::new(buffer, 0, nulls.len())))
     }
 
-    /// Offsets of `rows` rows that are all of one length.
+    /// The offsets of rows that all have the same length.
     fn offsets(&self, offsets: &Buffer, rows: usize, shared: &mut Shared) -> Option<Buffer> {
         let bytes = offset_bytes(offsets, rows)?;
         self.buffer(Form::steps(bytes)?, bytes.len(), shared)
@@ -260,7 +261,7 @@ impl Patterns {
         self.buffer(form, length, shared)
     }
 
-    /// The first `length` bytes of a buffer of this form.
+    /// The first `length` bytes of a shared buffer with this form.
     fn buffer(&self, form: Form, length: usize, shared: &mut Shared) -> Option<Buffer> {
         if length < LEAST_BYTES {
             return None;
@@ -289,7 +290,7 @@ fn offset_bytes(offsets: &Buffer, rows: usize) -> Option<&[u8]> {
     offsets.as_slice().get(..rows.checked_add(1)?.checked_mul(size_of::<i32>())?)
 }
 
-/// The length of each row, if they have all the same.
+/// The length of the rows, if all have the same.
 fn equal_lengths(offsets: &Buffer, rows: usize) -> Option<usize> {
     match Form::steps(offset_bytes(offsets, rows)?)? {
         Form::Steps(_, step) => usize::try_from(step).ok(),
@@ -307,7 +308,7 @@ mod tests {
 
     use super::*;
 
-    /// What became of a column, and how many of its buffers are shared.
+    /// The column with shared buffers, and the number of these.
     fn shared(patterns: &Patterns, column: &dyn Array) -> (ArrayRef, Shared) {
         let mut shared = Shared::default();
         let made = patterns.share(column, &mut shared).unwrap();

@@ -1,4 +1,5 @@
-//! The locations that may be reached (`io.allowed-locations`): metadata of a stranger may name any file and any server.
+//! Restricts the locations that may be accessed (`io.allowed-locations`): untrusted metadata may reference any file and
+//! any server.
 
 use super::folders::{is_same, leads_to};
 use crate::error::{Error, Result};
@@ -6,7 +7,7 @@ use crate::storage::properties::ALLOWED_LOCATIONS;
 use crate::storage::{Location, Scheme, Storage};
 
 impl Storage {
-    /// Refuses a location outside of those that may be reached, where they are restricted.
+    /// Rejects a location outside the allowed ones, if they are restricted.
     pub(in crate::storage) fn permit(&self, at: &Location) -> Result<()> {
         let Some(allowed) = self.properties().get(ALLOWED_LOCATIONS) else { return Ok(()) };
         let place = self.normal(at.clone());
@@ -23,7 +24,7 @@ impl Storage {
     }
 }
 
-/// Whether the key means what it says to a server.
+/// Whether a server cannot interpret the key as another path, by decoding it.
 fn is_plain(at: &Location) -> bool {
     let key = at.key.to_ascii_lowercase();
     at.scheme != Scheme::Http
@@ -66,7 +67,7 @@ mod tests {
             assert_eq!(storage.permit(&at).is_ok(), expected, "{path}");
         }
         assert!(Storage::default().permit(&Location::parse("/etc/passwd").unwrap()).is_ok());
-        // Every way to a file asks.
+        // Every operation checks the location.
         let refused = |error: &Error| error.to_string().contains(ALLOWED_LOCATIONS);
         assert!(refused(&storage.read("/etc/hostname").unwrap_err()));
         assert!(refused(&storage.size("/etc/hostname").unwrap_err()));

@@ -1,7 +1,7 @@
-//! The folders whose files are a table's own: what bounds every deletion of files that metadata name.
+//! The folders whose files belong to a table. Every deletion of files referenced by metadata is limited to them.
 //!
-//! Metadata come from others, and may name any file that the credentials reach. Purge, expiry, and a commit that lets old
-//! metadata files go delete only beneath these folders.
+//! Metadata may come from untrusted writers and reference any file that the credentials can access. Purge, expiry and
+//! the deletion of old metadata files after a commit are therefore limited to these folders.
 
 use std::path::{Path, PathBuf};
 
@@ -11,30 +11,30 @@ use icefield_format::metadata::properties::{WRITE_DATA_LOCATION, WRITE_METADATA_
 use crate::error::Error;
 use crate::storage::{Location, Scheme, Storage};
 
-/// How a file lies in the folders of a table.
+/// How a file relates to the folders of a table.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// In none of them.
+    /// It is outside all of them.
     Elsewhere,
-    /// In one of them.
+    /// It is in one of them.
     Within,
-    /// By way of a link.
+    /// It is in one of them only through this link.
     ByLink(PathBuf),
 }
 
-/// The folders that the metadata says are the table's: its location, `write.data.path`, `write.metadata.path`.
+/// The folders that the metadata assigns to the table: its location, `write.data.path`, `write.metadata.path`.
 #[derive(Debug)]
 pub(crate) struct Folders {
-    /// The table's location; the others may lie in it.
+    /// The table's location; it may contain the other folders.
     location: Option<Location>,
-    /// Those whose files are the table's own.
+    /// The folders whose files belong to the table.
     own: Vec<Location>,
-    /// Why the others are not.
+    /// Why the other folders do not.
     refused: Vec<Error>,
 }
 
 impl Folders {
-    /// Those of a table; the `warehouse` of its catalog and what is above it are nobody's.
+    /// The folders of a table. The `warehouse` of its catalog and its parents do not belong to any table.
     pub(crate) fn of(storage: &Storage, metadata: &TableMetadata, warehouse: Option<&str>) -> Self {
         let location = storage.locate(metadata.location()).ok();
         let warehouse = warehouse.and_then(|folder| storage.locate(folder).ok());
@@ -53,17 +53,18 @@ impl Folders {
         folders
     }
 
-    /// Why some are not the table's own.
+    /// Why some folders do not belong to the table.
     pub(crate) fn refused(&self) -> &[Error] {
         &self.refused
     }
 
-    /// Whether a file lies in one of them, and not by way of a link.
+    /// Whether a file is in one of the folders, and not through a link.
     pub(crate) fn have(&self, storage: &Storage, path: &str) -> bool {
         self.way_to(storage, path) == Way::Within
     }
 
-    /// How a file lies in them; the first link on the way to it counts, from the table's location or another folder of its own.
+    /// How a file relates to the folders. Looks for the first link on the path to it from the table's location, or from
+    /// another of its folders.
     pub(crate) fn way_to(&self, storage: &Storage, path: &str) -> Way {
         let Ok(file) = storage.locate(path) else { return Way::Elsewhere };
         if !self.own.iter().any(|folder| is_beneath(folder, &file)) {
@@ -77,7 +78,7 @@ impl Folders {
         link.map_or(Way::Within, |link| Way::ByLink(link.to_owned()))
     }
 
-    /// Why a folder is not the table's alone, if it is not.
+    /// Why a folder is not exclusive to the table, if so.
     fn shared(&self, folder: &Location, warehouse: Option<&Location>) -> Option<&'static str> {
         let named = names(folder);
         let unc = folder.key.starts_with("//") || folder.key.starts_with(r"\\");
@@ -99,14 +100,14 @@ impl Folders {
     }
 }
 
-/// Whether one folder is another, by its name or by links on the way to it.
+/// Whether two paths are the same folder, by name or through links.
 pub(super) fn is_same(folder: &Location, other: &Location) -> bool {
     let by_name =
         (folder.scheme, &folder.authority) == (other.scheme, &other.authority) && names(folder) == names(other);
     by_name || real(folder).is_some_and(|folder| real(other) == Some(folder))
 }
 
-/// Whether one folder is above another, by its name or by links on the way to it.
+/// Whether `folder` is a parent of `other`, by name or through links.
 fn is_above(folder: &Location, other: &Location) -> bool {
     let real = || {
         let (folder, other) = (real(folder)?, real(other)?);
@@ -115,12 +116,12 @@ fn is_above(folder: &Location, other: &Location) -> bool {
     leads_to(folder, other) || real().unwrap_or(false)
 }
 
-/// A local folder that is there, without links.
+/// An existing local folder with links resolved.
 fn real(folder: &Location) -> Option<PathBuf> {
     (folder.scheme == Scheme::File).then(|| std::fs::canonicalize(&folder.key).ok()).flatten()
 }
 
-/// The names of the folders that lead to a location.
+/// The components of a location's path.
 fn names(at: &Location) -> Vec<&str> {
     let windows = at.scheme == Scheme::File && cfg!(windows);
     let names = at.key.split(|letter| letter == '/' || (windows && letter == '\\'));
@@ -131,7 +132,7 @@ fn is_link(of: &Location, folder: &Path) -> bool {
     of.scheme == Scheme::File && folder.symlink_metadata().is_ok_and(|found| found.is_symlink())
 }
 
-/// Whether a file lies in a folder or a folder of it; never by way of `..`. The path of a folder ends with a slash.
+/// Whether a file is in a folder or its subfolders; never through `..`. The path of a folder ends with a slash.
 fn is_beneath(folder: &Location, file: &Location) -> bool {
     !file.key.ends_with('/') && leads_to(folder, file)
 }

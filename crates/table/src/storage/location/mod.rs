@@ -1,5 +1,5 @@
-//! The one parser of locations. Beside it: which locations may be reached, which folders are a table's own, and when two paths
-//! name the same file.
+//! Parses locations. Submodules decide which locations may be accessed, which folders belong to a table, and when two
+//! paths are the same file.
 //!
 //! | form | place |
 //! | --- | --- |
@@ -10,10 +10,11 @@
 //! | `gs://bucket/key`, `gcs` | Google Cloud Storage |
 //! | `abfs://container@account.host/key`, `abfss`, `wasb`, `wasbs`, `az`, `adl` | Azure |
 //! | `http://host/path`, `https` | a web server, read only |
-//! | `https://host/path?X-Amz-Signature=...` | one object of a web server, read only, by a URL that was signed before |
+//! | `https://host/path?X-Amz-Signature=...` | one object of a web server, read only, by a presigned URL |
 //!
-//! What follows the authority is taken verbatim, `%20` and `+` included: Java writes the partition folders of a table
-//! form-encoded, and the encoded text is the name of the object. A URL with a query comes from who signed it, and is encoded.
+//! The path is taken verbatim, including `%20` and `+`: Java form-encodes the values in partition folders, and the
+//! encoded text is the name of the object. A URL with a query is different: it comes percent-encoded from the service
+//! that signed it.
 
 mod allowed;
 pub(super) mod folders;
@@ -23,14 +24,14 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// Kinds of store.
+/// The kinds of stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// Files of this machine.
+    /// Local files.
     File,
     /// Memory of this process.
     Memory,
-    /// Amazon S3 and its likes.
+    /// Amazon S3 and compatible stores.
     S3,
     /// Google Cloud Storage.
     Gcs,
@@ -40,7 +41,7 @@ pub enum Scheme {
     Http,
 }
 
-/// A place of bytes, parsed.
+/// A parsed location.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Location {
     /// The kind of store.
@@ -86,7 +87,7 @@ impl Location {
         }
     }
 
-    /// Whether it is a URL with a query.
+    /// Whether this is a URL with a query.
     pub(super) fn has_query(&self) -> bool {
         self.scheme == Scheme::Http && self.authority.contains('?')
     }
@@ -105,7 +106,7 @@ impl Location {
 }
 
 impl Location {
-    /// The same place in one spelling: of a local file the whole path, without what names the folder it stands in.
+    /// The same place in one spelling: the path of a local file becomes absolute.
     #[must_use]
     pub fn normalized(mut self) -> Self {
         if self.scheme == Scheme::File
@@ -136,17 +137,17 @@ impl fmt::Display for Location {
     }
 }
 
-/// Scheme and rest; none for a bare path. One letter before the colon is a drive, never a scheme.
+/// Splits off the scheme; `None` for a bare path. One letter before the colon is a drive, not a scheme.
 fn split_scheme(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let mut letters = scheme.chars();
     let plausible = letters.next().is_some_and(|c| c.is_ascii_alphabetic())
         && letters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
-    // A relative path may hold a colon in its first part: it is a scheme only before a slash.
+    // A colon in the first component of a relative path marks a scheme only if a slash follows.
     (plausible && scheme.len() > 1 && rest.starts_with('/')).then_some((scheme, rest))
 }
 
-/// Path of a `file:` location: without an authority, and without the slash before a drive.
+/// The path of a `file:` location, without authority, and without the slash before a drive.
 fn strip_file_authority(rest: &str) -> &str {
     let path = match rest.strip_prefix("//") {
         Some(after) if after.starts_with('/') => after,
@@ -158,13 +159,13 @@ fn strip_file_authority(rest: &str) -> &str {
     if drive { path.get(1..).unwrap_or(path) } else { path }
 }
 
-/// Authority and key of `//authority/key`, `/key`, `///key`.
+/// Splits `//authority/key`, `/key` or `///key` into authority and key.
 fn split_authority(rest: &str) -> (&str, &str) {
     let Some(after) = rest.strip_prefix("//") else { return ("", rest.trim_start_matches('/')) };
     after.split_once('/').unwrap_or((after, ""))
 }
 
-/// A URL without `user:password@`.
+/// Removes `user:password@` from a URL.
 fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));

@@ -1,8 +1,8 @@
-//! When two paths name the same file: the one place that decides it, for what is deleted and for what is added twice.
+//! Decides when two paths are the same file, both for deleting files and for detecting files that are added twice.
 //!
-//! Writers spell locations differently (`file:/w/x` and `/w/x`, `s3a:` and `s3:`, `wasbs:` and `abfss:`), and a file that an
-//! expired snapshot has under one name may be live under another. Texts are not compared: places are. In doubt two paths
-//! are the same place, so that nothing is deleted that is used.
+//! Writers spell locations differently (`file:/w/x` and `/w/x`, `s3a:` and `s3:`, `wasbs:` and `abfss:`), and a file
+//! that an expired snapshot references by one name may be live by another. Places are therefore compared, not texts.
+//! When in doubt, two paths count as the same place, so that no used file is deleted.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,30 +11,30 @@ use std::sync::{PoisonError, RwLock};
 use crate::error::Result;
 use crate::storage::{Location, Scheme, Storage, properties};
 
-/// Where a file lies, in one spelling.
+/// The canonical form of a location.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place(String);
 
-/// Places of many paths; each folder of this machine is looked up once.
+/// Computes the places of many paths, resolving each local folder only once.
 #[derive(Debug)]
 pub struct Places {
     storage: Storage,
-    /// Local folders, and what links on the way to them lead to.
+    /// Local folders with links resolved.
     folders: RwLock<HashMap<String, String>>,
 }
 
 impl Places {
-    /// The places of paths as this storage resolves them.
+    /// Places of paths as this storage resolves them.
     pub fn of(storage: &Storage) -> Self {
         Self { storage: storage.clone(), folders: RwLock::default() }
     }
 
-    /// The last part of a path, which all spellings of it have: it costs less to compare than places.
+    /// The last component of a path. It is the same in all spellings and cheaper to compare than a place.
     pub fn name(path: &str) -> &str {
         path.rsplit(['/', '\\']).next().unwrap_or(path)
     }
 
-    /// The place of a path. One that cannot be resolved is a place of its own: nothing is read or deleted there.
+    /// The place of a path. A path that cannot be resolved has a place of its own; nothing is read or deleted there.
     pub fn place(&self, path: &str) -> Place {
         let Ok(at) = self.storage.locate(path) else { return Place(format!("?{path}")) };
         Place(match at.scheme {
@@ -50,7 +50,7 @@ impl Places {
     fn of_file(&self, path: &str) -> String {
         let (folder, name) = path.rsplit_once(separator).unwrap_or(("", path));
         match name {
-            // What names a folder: a table's files do not.
+            // Such a path names a folder, which files of a table do not.
             "" | "." | ".." => self.folder(path),
             _ => folded(format!("{}/{name}", self.folder(folder))),
         }
@@ -67,8 +67,8 @@ impl Places {
 }
 
 impl Storage {
-    /// Where a path lies, in one spelling but for links and what stands between slashes: a local path is whole, and names of
-    /// hosts, buckets and accounts are as their stores compare them.
+    /// The location of a path in one spelling, except for links and repeated slashes: local paths are absolute; hosts,
+    /// buckets and accounts are written as their stores compare them.
     pub(crate) fn locate(&self, path: &str) -> Result<Location> {
         self.resolve(path).map(|at| self.normal(at))
     }
@@ -84,7 +84,7 @@ impl Storage {
         at
     }
 
-    /// `container@account`: the account of a location, else that of the properties.
+    /// `container@account`, with the account from the location or else from the properties.
     fn container(&self, authority: &str) -> String {
         let (container, account) = match authority.split_once('@') {
             Some((container, host)) => (container, host.split('.').next().unwrap_or(host).to_owned()),
@@ -94,7 +94,7 @@ impl Storage {
     }
 }
 
-/// Scheme and host of a web server without user, query and the port that is meant anyway.
+/// Scheme and host of a web server, without user, query and default port.
 fn host(authority: &str) -> String {
     let authority = authority.split_once('?').map_or(authority, |(place, _)| place);
     let Some((scheme, host)) = authority.split_once("://") else { return authority.to_ascii_lowercase() };
@@ -107,9 +107,9 @@ fn separator(letter: char) -> bool {
     letter == '/' || (cfg!(windows) && letter == '\\')
 }
 
-/// A folder without links on the way to it, where it is there.
+/// The folder with links resolved, if it exists.
 fn real(folder: &str) -> String {
-    // The folder of `/x` is the root.
+    // The parent folder of `/x` is the root.
     let asked = if folder.is_empty() { Path::new("/") } else { Path::new(folder) };
     match std::fs::canonicalize(asked) {
         Ok(found) => clean(&found.to_string_lossy()),
@@ -117,7 +117,7 @@ fn real(folder: &str) -> String {
     }
 }
 
-/// A key without empty steps, `.` and `..`.
+/// The key without empty components, `.` and `..`.
 fn clean(key: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     for step in key.split(separator) {
@@ -130,7 +130,7 @@ fn clean(key: &str) -> String {
     kept.join("/")
 }
 
-/// Local names as file systems that do not tell letters by their case compare them.
+/// Lower-cases local names where file systems usually ignore case.
 fn folded(path: String) -> String {
     if cfg!(any(windows, target_os = "macos")) { path.to_lowercase() } else { path }
 }
@@ -218,7 +218,7 @@ mod tests {
         std::os::unix::fs::symlink(folder.path().join("real"), folder.path().join("link")).unwrap();
         let storage = Storage::default();
         assert!(same(&storage, &path("real/in/x"), &path("link/in/x")));
-        // By way of a link `..` is what the system says, not the text.
+        // After a link, `..` leads to the parent of its target, not of the link.
         std::os::unix::fs::symlink(folder.path().join("real/in"), folder.path().join("deep")).unwrap();
         assert!(same(&storage, &path("deep/../x"), &path("real/x")));
         assert!(!same(&storage, &path("deep/../x"), &path("x")));

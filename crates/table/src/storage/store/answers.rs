@@ -1,22 +1,22 @@
-//! What of a server's answer an error may repeat. Answers hold what others must not see: of an internal server whatever it
-//! says, of a store the signed request with its tokens.
+//! Limits what errors repeat of a server's response. Responses may contain confidential data: anything from an internal
+//! server, or a store's copy of the signed request with its tokens.
 
 use serde_json::Value as Json;
 
 use crate::storage::Scheme;
 
-/// What an error of `object_store` puts before the body of an answer.
+/// How errors of `object_store` introduce the body of a response.
 const STARTS: [&str; 2] = ["Server returned non-2xx status code: ", "Server returned error response: "];
-/// What is shown of a store's own words.
+/// Maximum length of the store's own message.
 const SHOWN: usize = 300;
 
-/// A message without the body of an answer, but for the code and the sentence of an error of a store.
+/// Removes the body of a response from a message, except for the code and message of a store's error.
 pub(super) fn without_answer(scheme: Scheme, message: &str) -> String {
     let Some((at, start)) = STARTS.iter().find_map(|start| Some((message.find(start)?, *start))) else {
         return message.to_owned();
     };
     let (before, rest) = message.split_at(at + start.len());
-    // The status ends at a colon; an answer with an error in place of an object has none.
+    // The status ends at a colon; a response with an error instead of an object has no status.
     let (status, body) = match start == STARTS[0] {
         true => rest.split_once(':').unwrap_or((rest, "")),
         false => ("an error", rest),
@@ -33,7 +33,7 @@ pub(super) fn without_answer(scheme: Scheme, message: &str) -> String {
     kept
 }
 
-/// Code and sentence of an error, in XML (S3, Azure) or JSON (Google, services of credentials).
+/// Code and message of an error in XML (S3, Azure) or JSON (Google, credential services).
 fn said(body: &str) -> Option<String> {
     let tag = |name: &str| {
         let (_, rest) = body.split_once(&format!("<{name}>"))?;

@@ -1,15 +1,15 @@
-//! System calls that change local files, before each of which a test may end the process or find the disk full.
+//! Hooks before system calls that change local files: tests can kill the process there or simulate a full disk.
 //!
-//! Builds that are published have no such hook.
+//! Published builds have no such hook.
 
 use std::io;
 
-/// Called before a system call that makes a file longer, or gives it a name.
+/// Call before a system call that extends a file or gives it a name.
 pub(super) fn before_write() -> io::Result<()> {
     step(true)
 }
 
-/// Called before a system call that takes a file away, or brings one to the disk: a full disk does not hinder it.
+/// Call before a system call that removes or syncs a file, which works on a full disk too.
 pub(super) fn before_change() {
     let _ = step(false);
 }
@@ -19,13 +19,13 @@ fn step(_: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// What the environment of a test asks for, by the number of the call.
+/// The fault requested by a test's environment, with the number of the call.
 #[cfg(all(unix, debug_assertions))]
 #[derive(Clone, Copy)]
 enum Fault {
-    /// `ICEFIELD_TEST_DIE_AT_STEP`: the process is killed before this call.
+    /// `ICEFIELD_TEST_DIE_AT_STEP`: kills the process before this call.
     Death(usize),
-    /// `ICEFIELD_TEST_FULL_AT_STEP`: from this call on there is no space.
+    /// `ICEFIELD_TEST_FULL_AT_STEP`: simulates a full disk from this call on.
     Full(usize),
 }
 
@@ -50,7 +50,7 @@ fn step(needs_space: bool) -> io::Result<()> {
     }
 }
 
-/// Nothing of this process runs any more: no destructor, no handler, no buffer that is flushed.
+/// Kills the process without running destructors or handlers, or flushing buffers.
 #[cfg(all(unix, debug_assertions))]
 fn die() -> io::Result<()> {
     // SAFETY: a signal to the process itself.

@@ -1,7 +1,7 @@
-//! Credentials that a store asks other services for, within a bounded time.
+//! Limits the time for requests of credentials to other services.
 //!
-//! Where none are configured, clouds ask a service of the machine. Where there is none, a network may swallow the request,
-//! and the client would try again for minutes.
+//! If no credentials are configured, the client asks a service of the cloud machine. Elsewhere a network may silently
+//! drop that request, and the client would retry for minutes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::{Error, ObjectStore, Result};
 use rustls::crypto::{CryptoProvider, ring};
 
-/// How long credentials may take.
+/// Maximum time for getting credentials.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
-/// What the error says when they took longer.
+/// Start of the error message after a timeout.
 pub(super) const TOO_LATE: &str = "no credentials came in time";
 
-/// A provider that does not wait for ever.
+/// A credential provider with a time limit.
 struct Bounded<C> {
     provider: Arc<dyn CredentialProvider<Credential = C>>,
     store: &'static str,
@@ -37,7 +37,7 @@ impl<C> fmt::Debug for Bounded<C> {
 impl<C: Send + Sync + 'static> CredentialProvider for Bounded<C> {
     type Credential = C;
 
-    // As the macro of the trait writes it.
+    // The signature that the trait's `async_trait` macro generates.
     fn get_credential<'s, 'f>(&'s self) -> BoxFuture<'f, Result<Arc<C>>>
     where
         's: 'f,
@@ -62,28 +62,28 @@ fn bounded<C: Send + Sync + 'static>(
     Arc::new(Bounded { provider: Arc::clone(provider), store, limit })
 }
 
-/// An S3 store.
+/// Builds an S3 store.
 pub(super) fn s3(builder: AmazonS3Builder, limit: Duration) -> Result<Arc<dyn ObjectStore>> {
     let found = bounded(builder.clone().build()?.credentials(), "S3", limit);
     Ok(Arc::new(builder.with_credentials(found).build()?))
 }
 
-/// A Google store.
+/// Builds a Google Cloud Storage store.
 pub(super) fn gcs(builder: GoogleCloudStorageBuilder, limit: Duration) -> Result<Arc<dyn ObjectStore>> {
     let found = bounded(builder.clone().build()?.credentials(), "GCS", limit);
     Ok(Arc::new(builder.with_credentials(found).build()?))
 }
 
-/// An Azure store.
+/// Builds an Azure store.
 pub(super) fn azure(builder: MicrosoftAzureBuilder, limit: Duration) -> Result<Arc<dyn ObjectStore>> {
     let found = bounded(builder.clone().build()?.credentials(), "MicrosoftAzure", limit);
     Ok(Arc::new(builder.with_credentials(found).build()?))
 }
 
-/// Provides what clients of HTTP take their cryptography from, even those that never need it: each process has one.
+/// Installs the process-wide cryptography provider, which HTTP clients require even if they do not use TLS.
 pub(super) fn provide_cryptography() {
     if CryptoProvider::get_default().is_none() {
-        // An error where another thread was quicker.
+        // Fails if another thread was faster.
         let _ = ring::default_provider().install_default();
     }
 }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::runtime;
 
-    /// The service takes the connection and never answers.
+    /// The service accepts the connection and never responds.
     #[test]
     fn a_service_that_never_answers_is_not_waited_for() {
         provide_cryptography();

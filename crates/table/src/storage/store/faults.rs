@@ -1,4 +1,4 @@
-//! A store that fails on purpose, for tests of what a crash or an error leaves behind.
+//! A store that fails on purpose, for tests of crashes and errors.
 
 use std::ops::Range;
 #[cfg(debug_assertions)]
@@ -11,23 +11,23 @@ use bytes::Bytes;
 use crate::error::{Error, Result};
 use crate::storage::{Existing, Location, Output, Pages, Store};
 
-/// What happens at the step that was chosen.
+/// What happens at the chosen step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// That step fails and has no effect; later ones work again.
+    /// The step fails without effect; later ones work.
     Error,
-    /// That step takes effect and then reports a failure, as a reply that is lost.
+    /// The step takes effect and then reports an error, as if its response was lost.
     LostReply,
-    /// That step and all later ones fail without effect, as for a process that was killed.
+    /// The step and all later ones fail without effect, as if the process was killed.
     Killed,
-    /// As [`Fault::Killed`], and the bytes of that step are written in half.
+    /// As [`Fault::Killed`], but the step writes half of its bytes.
     Torn,
-    /// The thread panics at that step, which may also be one that only reads.
+    /// The thread panics at the step, which may be a read.
     #[cfg(debug_assertions)]
     Panic,
 }
 
-/// Counts every step that changes a store, and makes one of them fail; what is read is counted apart.
+/// Counts every step that changes a store and makes one of them fail. Reads are counted separately.
 #[derive(Debug)]
 pub struct FaultPlan {
     at: usize,
@@ -44,7 +44,7 @@ impl FaultPlan {
         Arc::new(Self { at, fault, steps, reads, bytes_read: AtomicU64::new(0) })
     }
 
-    /// Calls that read of an object so far, each of one range or of several, and the bytes that they returned.
+    /// Number of read calls so far, for one or several ranges each, and the bytes they returned.
     pub fn read(&self) -> (usize, u64) {
         (self.reads.load(Ordering::SeqCst), self.bytes_read.load(Ordering::SeqCst))
     }
@@ -54,17 +54,17 @@ impl FaultPlan {
         self.bytes_read.fetch_add(bytes as u64, Ordering::SeqCst);
     }
 
-    /// Steps taken so far.
+    /// Number of steps so far.
     pub fn steps(&self) -> usize {
         self.steps.load(Ordering::SeqCst)
     }
 
-    /// Whether the process counts as dead.
+    /// Whether the simulated process has been killed.
     pub fn is_dead(&self) -> bool {
         matches!(self.fault, Fault::Killed | Fault::Torn) && self.steps() > self.at
     }
 
-    /// A step that changes nothing: counted only where it may be the one that panics.
+    /// A step that changes nothing; counted only if it may be the one that panics.
     fn look(&self) {
         #[cfg(debug_assertions)]
         if self.fault == Fault::Panic {
@@ -79,7 +79,7 @@ impl FaultPlan {
         self.step_or(at, operation, act, || Ok(()))
     }
 
-    /// A step of which a half can be done.
+    /// A step that can take effect by half.
     fn step_or(
         &self,
         at: &Location,
@@ -101,11 +101,11 @@ impl FaultPlan {
     }
 }
 
-/// For tests: a variable that names the step at which a thread panics.
+/// Environment variable, for tests, with the step at which a thread panics.
 #[cfg(all(unix, debug_assertions))]
 const PANIC_AT: &str = "ICEFIELD_TEST_PANIC_AT_STEP";
 
-/// The plan that the environment gives to all storage of this process. Builds that are published have no such hook.
+/// The plan that the environment sets for all storage of this process. Published builds have no such hook.
 #[cfg(all(unix, debug_assertions))]
 pub(in crate::storage) fn of_environment() -> Option<Arc<FaultPlan>> {
     static PLAN: std::sync::OnceLock<Option<Arc<FaultPlan>>> = std::sync::OnceLock::new();
@@ -118,7 +118,7 @@ pub(in crate::storage) fn of_environment() -> Option<Arc<FaultPlan>> {
     None
 }
 
-/// The store, with faults.
+/// Adds faults to a store.
 pub(in crate::storage) fn wrap(store: Arc<dyn Store>, plan: Arc<FaultPlan>) -> Arc<dyn Store> {
     Arc::new(Faulty { store, plan })
 }

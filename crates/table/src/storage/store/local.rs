@@ -1,7 +1,7 @@
-//! Files of this machine, with plain system calls.
+//! The store of local files.
 //!
-//! An object appears under its name only when it is whole: it is written beside it under a name of its own, brought to
-//! the disk, and then linked (where nothing may be replaced: a link never replaces) or renamed.
+//! An object appears under its name only when it is complete: it is written next to it under a temporary name, synced,
+//! and then linked (if nothing may be replaced, since a link never replaces) or renamed.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -18,13 +18,13 @@ use super::read_at::read_at;
 use crate::error::{Error, Result};
 use crate::storage::{Entry, Existing, Location, OpenObject, Output, Pages, Store};
 
-/// Folders deeper than this are not listed: only a loop can be so deep.
+/// Folders deeper than this are not listed; only a loop can be so deep.
 const MAX_DEPTH: usize = 256;
 
-/// Bytes from which it is asked first whether memory has room for them.
+/// Minimum size at which available memory is checked before reading.
 const LARGE: usize = 1 << 28;
 
-/// Bytes that are read at once for several ranges, at the most.
+/// Maximum bytes to read at once for several ranges.
 const TOGETHER: u64 = 1 << 20;
 
 /// The store of local files.
@@ -40,7 +40,7 @@ fn failed(at: &Path, operation: &'static str) -> impl FnOnce(io::Error) -> Error
     }
 }
 
-/// Of a file that is to be written: a missing folder or a file in the way is not a missing file.
+/// The error of a write: a missing folder or a file in its place must not look like a missing file.
 fn unwritten(target: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = target.display().to_string();
     let blocked = target.ancestors().skip(1).find(|above| above.exists()).filter(|above| !above.is_dir());
@@ -53,8 +53,8 @@ fn unwritten(target: &Path) -> impl FnOnce(io::Error) -> Error {
     }
 }
 
-/// Opens a regular file, or what a link to one leads to, and says how long it is. A pipe without a writer would block for
-/// ever, and a device has no end.
+/// Opens a regular file or a link to one, and returns its length. Other files are rejected: a pipe without a writer
+/// blocks forever, and a device has no end.
 fn open(path: &Path) -> Result<(File, u64)> {
     let mut options = File::options();
     options.read(true);
@@ -62,7 +62,7 @@ fn open(path: &Path) -> Result<(File, u64)> {
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK | libc::O_NOCTTY);
     let file = match options.open(path) {
         Ok(file) => file,
-        // Some kinds, such as sockets, cannot even be opened: say what it is, and not what the system makes of it.
+        // Some kinds of files, such as sockets, cannot be opened: report the kind instead of the system's error.
         Err(error) => {
             if let Ok(about) = fs::metadata(path) {
                 regular(path, &about)?;
@@ -75,7 +75,7 @@ fn open(path: &Path) -> Result<(File, u64)> {
     Ok((file, size))
 }
 
-/// The size of a regular file; anything else is refused.
+/// The size of a regular file; anything else is an error.
 fn regular(path: &Path, about: &fs::Metadata) -> Result<u64> {
     if about.is_file() {
         return Ok(about.len());
@@ -105,12 +105,12 @@ fn kind(about: &fs::Metadata) -> &'static str {
     "a special file"
 }
 
-/// Bytes of a file from an offset. A file that ends before was cut after its size was asked.
+/// Reads bytes at an offset. A file that ends too early was truncated after its size was determined.
 fn read_range(file: &File, path: &Path, offset: u64, length: u64) -> Result<Vec<u8>> {
     let too_large =
         || Error::corrupt_file(path.display().to_string(), format!("{length} bytes do not fit into memory"));
     let length = usize::try_from(length).map_err(|_| too_large())?;
-    // A file may be as long as its file system lets it be, with nothing in it.
+    // A sparse file may be longer than memory.
     if length > LARGE {
         Vec::<u8>::new().try_reserve_exact(length).map_err(|_| too_large())?;
     }
@@ -122,8 +122,8 @@ fn read_range(file: &File, path: &Path, offset: u64, length: u64) -> Result<Vec<
     })
 }
 
-/// Runs of ranges of which each begins where the one before it ends, together no longer than what is worth a system call less:
-/// the columns of a small file. What is large stays apart, since its bytes are let go of one after the other.
+/// Groups adjacent ranges that are read with one system call, up to a total size: the columns of a small file. Large
+/// ranges stay separate, so that their memory can be freed one by one.
 fn in_one_read(ranges: &[Range<u64>]) -> impl Iterator<Item = &[Range<u64>]> {
     let mut length = 0;
     ranges.chunk_by(move |one, next| {
@@ -137,7 +137,7 @@ fn in_one_read(ranges: &[Range<u64>]) -> impl Iterator<Item = &[Range<u64>]> {
     })
 }
 
-/// A file that is open for reading, and how long it was then.
+/// An open file with its length when it was opened.
 #[derive(Debug)]
 struct OpenFile {
     path: PathBuf,
@@ -193,7 +193,7 @@ impl Store for Local {
         for together in in_one_read(ranges) {
             let (Some(first), Some(last)) = (together.first(), together.last()) else { continue };
             let bytes = opened.range(first.start..last.end)?;
-            // In bounds: the ranges of a run follow one another.
+            // In bounds: the ranges of a group are adjacent.
             let within = |range: &Range<u64>| (range.start - first.start) as usize..(range.end - first.start) as usize;
             found.extend(together.iter().map(|range| bytes.slice(within(range))));
         }
@@ -229,22 +229,22 @@ impl Store for Local {
     }
 }
 
-/// A folder that is listed; what is in it is named `name` and then its own name.
+/// A folder to list; its entries are named `name` plus their own name.
 struct Folder {
     at: PathBuf,
     name: String,
     depth: usize,
 }
 
-/// A listing of all files below a folder, which remembers the folders that are still to be read.
+/// Lists all files below a folder, keeping the folders that remain to be read.
 struct Listing {
     folders: Vec<Folder>,
-    /// The folder that is being read.
+    /// The folder being read.
     open: Option<(Folder, fs::ReadDir)>,
 }
 
 impl Listing {
-    /// The next file or the error of a folder; none at the end.
+    /// The next file or the error of a folder; `None` at the end.
     fn advance(&mut self) -> Result<Option<Entry>> {
         loop {
             let Some((folder, children)) = &mut self.open else {
@@ -269,7 +269,7 @@ impl Listing {
                 }
                 continue;
             }
-            // A file may vanish between the listing and the look at it.
+            // A file may disappear between the listing and the request for its size.
             let Ok(about) = child.metadata() else { continue };
             return Ok(Some(Entry { path, size: about.len(), modified_ms: modified(&about) }));
         }
@@ -300,7 +300,7 @@ fn modified(about: &fs::Metadata) -> Option<i64> {
     i64::try_from(since.as_millis()).ok()
 }
 
-/// A file under a name of its own, deleted unless it is published.
+/// A file under a temporary name, deleted unless it is published.
 struct Draft {
     file: File,
     written: PathBuf,
@@ -350,12 +350,12 @@ impl Draft {
         sync_folder(&self.target)
     }
 
-    /// Gives the file its name only if nothing has it. The draft's own name goes when this is dropped.
+    /// Gives the file its name unless a file with that name exists. The temporary name is removed on drop.
     fn link(&self) -> Result<()> {
         match before_write().and_then(|()| fs::hard_link(&self.written, &self.target)) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(failed(&self.target, "write")(error)),
-            // A file system without links: claim the name first, then move the content over it.
+            // On a file system without links: create the target first to claim the name, then rename over it.
             Err(_) => {
                 let claim = || File::options().write(true).create_new(true).open(&self.target);
                 drop(before_write().and_then(|()| claim()).map_err(failed(&self.target, "write"))?);
@@ -387,12 +387,13 @@ impl Output for Draft {
     fn abort(self: Box<Self>) {}
 }
 
-/// Brings the entry of a file in its folder to the disk.
+/// Syncs the folder entry of a file.
 #[cfg(unix)]
 fn sync_folder(of: &Path) -> Result<()> {
     before_change();
     let folder = of.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // The file is complete and has its name; a folder that cannot be synced (some network file systems) is no failure.
+    // The file is complete and has its name, so a folder that cannot be synced (on some network file systems) is not an
+    // error.
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())
 }
@@ -413,7 +414,7 @@ mod tests {
         assert_eq!(runs(&[4..9, 9..20, 20..20, 20..30, 31..40, 40..41, 0..4]), [4, 2, 1]);
         assert_eq!(runs(&[0..TOGETHER, TOGETHER..TOGETHER + 1]), [1, 1]);
         assert_eq!(runs(&[0..1, 1..TOGETHER, TOGETHER..TOGETHER + 1, TOGETHER + 1..2 * TOGETHER]), [2, 2]);
-        // What no range can be is left to the one that reads it.
+        // Invalid ranges are left to the reader to reject.
         assert_eq!(runs(&[5..9, Range { start: 9, end: 3 }, 3..4]), [1, 1, 1]);
     }
 

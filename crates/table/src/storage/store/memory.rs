@@ -1,4 +1,4 @@
-//! Objects in the memory of this process (`memory:`), shared by all doors of it.
+//! Objects in the memory of this process (`memory:`), shared by all storage instances.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
@@ -73,10 +73,10 @@ impl Store for Memory {
     }
 }
 
-/// A listing; the objects are not locked between its pages.
+/// A listing that does not lock the objects between pages.
 struct Listing {
     prefix: Location,
-    /// Where the next page begins; none after the last one.
+    /// Where the next page begins; `None` after the last one.
     next: Option<Bound<(String, String)>>,
 }
 

@@ -1,4 +1,4 @@
-//! Bytes of an open file from an offset, without a cursor.
+//! Reads bytes of an open file at an offset, without a cursor.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -8,15 +8,15 @@ use libc::{off_t, pread};
 #[cfg(target_os = "linux")]
 use libc::{off64_t as off_t, pread64 as pread};
 
-/// So many bytes from an offset; a file that ends before them is [`ErrorKind::UnexpectedEof`].
+/// Reads `length` bytes at an offset; a file that ends earlier is [`ErrorKind::UnexpectedEof`].
 ///
-/// Memory is not cleared before it is read into, as the standard library's way would have it: in scans of files of 1,000 rows
-/// that took one part in sixteen of the processor's time.
+/// The buffer is not zeroed first, as the standard library requires: in scans of files with 1,000 rows that took a
+/// sixteenth of the processor time.
 #[cfg(unix)]
 pub(super) fn read_at(file: &File, length: usize, offset: u64) -> io::Result<Vec<u8>> {
     use std::os::fd::AsRawFd;
 
-    /// Bytes of one call: macOS refuses more than 31 bits can say.
+    /// Maximum bytes per call: macOS rejects lengths beyond 31 bits.
     const MOST: usize = 1 << 30;
 
     let mut bytes: Vec<u8> = Vec::with_capacity(length);
@@ -25,12 +25,12 @@ pub(super) fn read_at(file: &File, length: usize, offset: u64) -> io::Result<Vec
         let at = offset.checked_add(bytes.len() as u64).and_then(|at| off_t::try_from(at).ok());
         let at = at.ok_or(ErrorKind::InvalidInput)?;
         let room = bytes.spare_capacity_mut();
-        // SAFETY: the call writes at most `left` bytes to the room of the vector, which has as many: its capacity is `length` at
-        // the least.
+        // SAFETY: the call writes at most `left` bytes to the spare capacity, which has as many: the capacity is at
+        // least `length`.
         let read = unsafe { pread(file.as_raw_fd(), room.as_mut_ptr().cast(), left.min(room.len()), at) };
         match usize::try_from(read) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            // SAFETY: the call has written so many bytes behind those that are there, and no more than there was room for.
+            // SAFETY: the call has initialized this many bytes after the existing ones, within the spare capacity.
             Ok(read) => unsafe { bytes.set_len(bytes.len() + read) },
             Err(_) => {
                 let error = io::Error::last_os_error();
@@ -43,7 +43,7 @@ pub(super) fn read_at(file: &File, length: usize, offset: u64) -> io::Result<Vec
     Ok(bytes)
 }
 
-/// So many bytes from an offset; a file that ends before them is [`ErrorKind::UnexpectedEof`].
+/// Reads `length` bytes at an offset; a file that ends earlier is [`ErrorKind::UnexpectedEof`].
 #[cfg(windows)]
 pub(super) fn read_at(file: &File, length: usize, mut offset: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];

@@ -1,4 +1,4 @@
-//! Stores across the network: S3, Google, Azure, web servers.
+//! Remote stores: S3, Google Cloud Storage, Azure, web servers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,16 +17,16 @@ use crate::error::{Error, Result};
 use crate::runtime;
 use crate::storage::{Entry, Existing, Location, Output, Pages, Scheme, Store, properties};
 
-/// Objects up to this size are written by one request, larger ones in parts of this size.
+/// Objects up to this size are written with one request, larger ones in parts of this size.
 const PART: usize = 8 << 20;
-/// Objects that are deleted by one request, where a store has such requests (S3 takes 1000, Azure 256).
+/// Maximum objects per delete request, for stores with bulk deletes (S3 allows 1000, Azure 256).
 const DELETED_AT_ONCE: usize = 250;
-/// Such requests that are on their way at once.
+/// Maximum concurrent delete requests.
 const DELETIONS_AT_ONCE: usize = 8;
-/// Parts of one object that are on their way at once.
+/// Maximum concurrent parts of one object.
 const PARTS_AT_ONCE: usize = 4;
 
-/// A store across the network.
+/// A remote store.
 #[derive(Debug)]
 pub(in crate::storage) struct Remote {
     store: Arc<dyn ObjectStore>,
@@ -56,7 +56,7 @@ impl Remote {
     }
 }
 
-/// The key as it is written: nothing is encoded or decoded, but for a URL with a query.
+/// The key as written: nothing is encoded or decoded, except in a URL with a query.
 fn key(at: &Location) -> Result<Path> {
     let key = if at.has_query() { Path::from_url_path(&at.key) } else { Path::parse(&at.key) };
     key.map_err(|error| Error::invalid(format!("{at}: {error}")))
@@ -77,8 +77,8 @@ fn failed(at: &Location, operation: &'static str) -> impl Fn(object_store::Error
     }
 }
 
-/// The message of an error, and the cause beneath all others, such as a certificate that is not believed: clients of HTTP
-/// leave it out of theirs.
+/// The message of an error with its root cause, such as an untrusted certificate, which HTTP clients omit from their
+/// messages.
 fn with_cause(error: &object_store::Error) -> String {
     let message = error.to_string();
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
@@ -88,8 +88,8 @@ fn with_cause(error: &object_store::Error) -> String {
     }
 }
 
-/// What to say where the store was asked for credentials of the machine, as none are set: such machines have a service of
-/// this address, others do not.
+/// The hint for a store that tried to get credentials from the machine because none are configured. Cloud machines have
+/// a credential service at one of these addresses; others do not.
 fn without_credentials(scheme: Scheme, message: &str) -> Option<String> {
     const SERVICES: [&str; 5] = [
         "169.254.169.254",
@@ -117,7 +117,7 @@ fn without_credentials(scheme: Scheme, message: &str) -> Option<String> {
     })
 }
 
-/// A message without the query parts of the URLs in it, where signatures and tokens are.
+/// Removes the query parts of URLs in a message, which may have signatures and tokens.
 fn without_queries(message: &str) -> String {
     let mut kept = String::with_capacity(message.len());
     let mut hidden = false;
@@ -134,13 +134,13 @@ fn without_queries(message: &str) -> String {
 }
 
 impl Remote {
-    /// Deletes objects by one call of their store.
+    /// Deletes objects with one call of their store.
     async fn delete_some(&self, all: &[Location]) -> Vec<Result<()>> {
         let keys: Vec<Result<Path>> = all.iter().map(key).collect();
         let sound: Vec<_> = keys.iter().flatten().cloned().map(Ok).collect();
         let wanted = sound.len();
         let answers = self.store.delete_stream(futures::stream::iter(sound).boxed()).collect::<Vec<_>>().await;
-        // Answers are in the order of the keys, but for a request that fails as a whole: that one has a single answer.
+        // Results are in the order of the keys, but a request that fails as a whole has a single result.
         let whole = answers.len() == wanted;
         let scheme = all.first().map_or(Scheme::S3, |at| at.scheme);
         let first = answers.iter().find_map(|answer| answer.as_ref().err());
@@ -173,7 +173,7 @@ impl Store for Remote {
             if found.meta.size > most {
                 return Err(too_long(found.meta.size));
             }
-            // A server may send more than it said.
+            // A server may send more bytes than announced.
             let mut stream = found.into_stream();
             let (mut pieces, mut length) = (Vec::new(), 0u64);
             while let Some(piece) = stream.try_next().await.map_err(&failed)? {
@@ -194,7 +194,7 @@ impl Store for Remote {
         let key = key(at)?;
         let size = async {
             match self.store.head(&key).await {
-                // What was signed is to get the object, and not to ask for its size.
+                // A presigned URL may allow getting the object but not requesting its size, so request its first byte.
                 Err(error) if at.has_query() && !matches!(error, object_store::Error::NotFound { .. }) => {
                     let first = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
                     self.store.get_opts(&key, first).await.map(|found| found.meta.size).map_err(|_| error)
@@ -248,9 +248,9 @@ impl Store for Remote {
     }
 }
 
-/// A listing, whose next objects are asked for when the ones before are used up.
+/// A listing that requests the next objects when the current page is used up.
 struct Listing {
-    /// None after the last page and after an error.
+    /// `None` after the last page or an error.
     objects: Option<BoxStream<'static, object_store::Result<ObjectMeta>>>,
     prefix: Location,
 }
@@ -277,7 +277,7 @@ impl Iterator for Listing {
     }
 }
 
-/// An object on its way: held back while it is small, then sent in parts.
+/// An object being written: buffered while it is small, then sent in parts.
 struct Upload {
     store: Arc<dyn ObjectStore>,
     at: Location,
@@ -327,7 +327,7 @@ impl Output for Upload {
 
     fn abort(self: Box<Self>) {
         if let Some(parts) = self.parts {
-            // Nothing is left to do if even this fails: the store expires uploads that were never completed.
+            // If even this fails, nothing is left to do: the store expires incomplete uploads.
             let _ = runtime::wait(parts.abort());
         }
     }

@@ -1,4 +1,4 @@
-//! Storage whose traffic is counted: what a change has read and written so far.
+//! Counts the bytes read from and written to storage.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::{Existing, OpenObject, Output, Pages, Store};
 use crate::error::Result;
 use crate::storage::location::Location;
 
-/// What was read and written.
+/// Counters of reads and writes.
 #[derive(Debug, Default)]
 pub struct Traffic {
     read: AtomicU64,
@@ -20,17 +20,17 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Bytes that were read.
+    /// Number of bytes read.
     pub fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Bytes that were written.
+    /// Number of bytes written.
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Files that were written whole.
+    /// Number of files written completely.
     pub fn files(&self) -> u64 {
         self.files.load(Ordering::Relaxed)
     }
@@ -40,7 +40,7 @@ impl Traffic {
     }
 }
 
-/// The store, counted.
+/// Adds counters to a store.
 pub(in crate::storage) fn wrap(store: Arc<dyn Store>, traffic: Arc<Traffic>) -> Arc<dyn Store> {
     Arc::new(Counted { store, traffic })
 }

@@ -1,4 +1,4 @@
-//! Storage that is read and not written: for what a change would write, without writing it.
+//! A store that discards writes: for finding out what a change would write.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::{Existing, OpenObject, Output, Pages, Store};
 use crate::error::Result;
 use crate::storage::location::Location;
 
-/// The store, of which nothing is changed.
+/// Makes a store discard all changes.
 pub(in crate::storage) fn wrap(store: Arc<dyn Store>) -> Arc<dyn Store> {
     Arc::new(Unwritten(store))
 }
@@ -51,7 +51,7 @@ impl Store for Unwritten {
     }
 }
 
-/// An object that never exists.
+/// Output to an object that is never created.
 struct Nowhere;
 
 impl Output for Nowhere {
