@@ -1,11 +1,11 @@
-//! Making all changes at once.
+//! Applies all pending changes at once.
 
 use super::{Identifier, Move, Target, UpdateSchema};
 use crate::error::{Error, Result};
 use crate::types::{Field, MapType, Schema, StructType, Type};
 
 impl UpdateSchema {
-    /// The schema with all changes; its id is 0 until the table assigns one.
+    /// Returns the schema with all changes; its id is 0 until the table assigns one.
     pub fn apply(&self) -> Result<Schema> {
         self.check_identifiers_kept()?;
         let fields = self.fields(self.base.as_struct())?;
@@ -26,7 +26,7 @@ impl UpdateSchema {
         Ok(schema)
     }
 
-    /// Identifier fields are never deleted implicitly, neither themselves nor with a struct around them.
+    /// Checks that no identifier field is deleted implicitly, either itself or with a struct around it.
     fn check_identifiers_kept(&self) -> Result<()> {
         for identifier in &self.identifiers {
             let (mut next, name) = match identifier {
@@ -57,7 +57,7 @@ impl UpdateSchema {
         Ok(fields)
     }
 
-    /// The type of a field after the changes; `None` if the field is deleted.
+    /// Returns the type of a field after the changes; `None` if the field is deleted.
     fn field(&self, field: &Field) -> Result<Option<Type>> {
         if self.deletes.contains(&field.id) {
             return Ok(None);
@@ -91,14 +91,14 @@ impl UpdateSchema {
         }
     }
 
-    /// The element of a list or the value of a map: type and presence may change, nothing else.
+    /// Changes a list's element or a map's value: only its type and whether it is required may change.
     fn only(&self, field: &Field) -> Result<Option<Field>> {
         let Some(ty) = self.field(field)? else { return Ok(None) };
         let required = self.updates.get(&field.id).unwrap_or(field).required;
         Ok(Some(Field { ty, required, ..field.clone() }))
     }
 
-    /// Keys of maps never change: entries that are there could become the same.
+    /// Checks that a map's key is unchanged: otherwise existing entries could become equal.
     fn check_key(&self, map: &MapType, ty: &Type) -> Result<()> {
         let key = &map.key;
         let touched = self.deletes.contains(&key.id)

@@ -1,4 +1,4 @@
-//! The operations: each checks the change and remembers it.
+//! Operations on a schema: each checks and records a change.
 
 use super::{Identifier, Move, Target, UpdateSchema};
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ pub struct NewColumn {
 }
 
 impl NewColumn {
-    /// Adds an optional top-level column. A name with a dot is refused, as a nested field may be meant: see
+    /// Adds an optional top-level column. A name with a dot is refused, since it may mean a nested field: see
     /// [`NewColumn::inside`].
     pub fn new(name: &str, ty: impl Into<Type>) -> Result<Self> {
         if name.contains('.') {
@@ -32,26 +32,26 @@ impl NewColumn {
         Ok(Self::inside(None, name, ty))
     }
 
-    /// Adds an optional field to a struct, or to the struct that is the element of a list or the value of a map;
-    /// without a parent at the top level. Ids in its type are ignored.
+    /// Adds an optional field to a struct, or to the struct that is a list's element or a map's value; without a
+    /// parent, to the top level. Ids inside its type are ignored.
     pub fn inside(parent: Option<&str>, name: &str, ty: impl Into<Type>) -> Self {
         let parent = parent.map(str::to_owned);
         Self { parent, name: name.to_owned(), ty: ty.into(), required: false, doc: None, default: None }
     }
 
-    /// The column without nulls: it needs a default.
+    /// Makes the column required, for which it needs a default.
     #[must_use]
     pub fn required(self) -> Self {
         Self { required: true, ..self }
     }
 
-    /// The column with a comment.
+    /// Sets the comment of the column.
     #[must_use]
     pub fn with_doc(self, doc: Option<String>) -> Self {
         Self { doc, ..self }
     }
 
-    /// The column with a default, for rows that are there and for those to come.
+    /// Sets the default of the column, for existing and for new rows.
     #[must_use]
     pub fn with_default(self, default: Option<Value>) -> Self {
         Self { default, ..self }
@@ -106,7 +106,7 @@ impl UpdateSchema {
         Ok(self)
     }
 
-    /// The struct that a field is added to, and the full name of the field.
+    /// Finds the struct that a field is added to, and the full name of the field.
     fn parent(&self, parent: &str, name: &str) -> Result<(Option<i32>, String)> {
         let Some(field) = self.find(parent)? else {
             return Err(self.missing(&format!("cannot add {name:?} to {parent:?}"), parent));
@@ -126,7 +126,7 @@ impl UpdateSchema {
         Ok((Some(inner.id), format!("{full}.{name}")))
     }
 
-    /// Deletes a column and all that is inside.
+    /// Deletes a column with everything inside it.
     pub fn delete(&mut self, name: &str) -> Result<&mut Self> {
         let id = self.existing(name, "delete")?.id;
         if self.additions.contains_key(&Some(id)) {
@@ -139,7 +139,7 @@ impl UpdateSchema {
         Ok(self)
     }
 
-    /// Renames a column; `name` is its own name, without those of the structs around it.
+    /// Renames a column; `new_name` is its own name, without those of the structs around it.
     pub fn rename(&mut self, name: &str, new_name: &str) -> Result<&mut Self> {
         let field = self.existing(name, "rename")?;
         self.check_kept(field.id, name)?;
@@ -153,7 +153,7 @@ impl UpdateSchema {
         Ok(self)
     }
 
-    /// Makes a column required: either it was added with a default, or incompatible changes are allowed.
+    /// Makes a column required. It must be a new column with a default, unless incompatible changes are allowed.
     pub fn require(&mut self, name: &str) -> Result<&mut Self> {
         self.set_required(name, true)
     }
@@ -178,7 +178,7 @@ impl UpdateSchema {
         Ok(self)
     }
 
-    /// Promotes a column to another type, and its defaults with it.
+    /// Promotes a column, and its defaults, to another type.
     pub fn update_type(&mut self, name: &str, ty: &PrimitiveType) -> Result<&mut Self> {
         let field = self.for_update(name)?;
         self.check_kept(field.id, name)?;
@@ -218,7 +218,7 @@ impl UpdateSchema {
         Ok(self)
     }
 
-    /// The type of a column as it is after the changes so far.
+    /// Returns the type of a column after the changes so far.
     pub fn type_of(&self, name: &str) -> Result<Type> {
         self.for_update(name).map(|field| field.ty.clone())
     }
@@ -241,13 +241,13 @@ impl UpdateSchema {
         self.remember_move(name, Move { id, to: Target::First })
     }
 
-    /// Moves a column before another one of its struct.
+    /// Moves a column before another one in its struct.
     pub fn move_before(&mut self, name: &str, before: &str) -> Result<&mut Self> {
         let (id, other) = (self.for_move(name, name)?, self.for_move(name, before)?);
         self.remember_move(name, Move { id, to: Target::Before(other) })
     }
 
-    /// Moves a column after another one of its struct.
+    /// Moves a column after another one in its struct.
     pub fn move_after(&mut self, name: &str, after: &str) -> Result<&mut Self> {
         let (id, other) = (self.for_move(name, name)?, self.for_move(name, after)?);
         self.remember_move(name, Move { id, to: Target::After(other) })
@@ -270,10 +270,10 @@ impl UpdateSchema {
         Ok(self)
     }
 
-    /// Sets the fields that identify rows, by their full names.
+    /// Sets the identifier fields by their full names.
     pub fn set_identifier_fields<S: AsRef<str>>(&mut self, names: &[S]) -> &mut Self {
         let identifier = |name: &str| match self.find(name) {
-            // By its id, it is found again under whatever name it gets.
+            // Refer to it by id, so that it is found after a rename.
             Ok(Some(field)) if self.base.column_name(field.id) == Some(&self.name_now(field.id)) => {
                 Identifier::Known(field.id)
             }
@@ -299,7 +299,7 @@ impl UpdateSchema {
         self.find(name)?.ok_or_else(|| self.missing(&format!("cannot {what} {name:?}"), name))
     }
 
-    /// A column as it is after the changes so far.
+    /// Returns a column after the changes so far.
     fn for_update(&self, name: &str) -> Result<&Field> {
         let added = || self.updates.get(self.added_names.get(&self.cased(name))?);
         let field = match self.find(name)? {
@@ -317,12 +317,12 @@ impl UpdateSchema {
         field.map(|field| field.id).ok_or_else(|| self.missing(&format!("cannot move {moved:?}"), name))
     }
 
-    /// The error for a column that does not exist.
+    /// Creates the error for a column that does not exist.
     fn missing(&self, doing: &str, name: &str) -> Error {
         Error::unfit(format!("{doing}: {}", self.base.missing(name, self.case_sensitive)))
     }
 
-    /// The full name of a column of the schema as it was, after the renames so far.
+    /// Returns the full name of an original column after the renames so far.
     pub(super) fn name_now(&self, id: i32) -> String {
         let mut steps = Vec::new();
         let mut next = Some(id);

@@ -1,6 +1,6 @@
-//! Schema evolution: a batch of changes, checked one by one and made at once ("Schema Evolution").
+//! Schema evolution: a batch of changes, checked one by one and applied at once ("Schema Evolution").
 //!
-//! The operations, their checks and their order are those of the Java library's `UpdateSchema`.
+//! Operations, checks and their order are those of the Java library's `UpdateSchema`.
 
 mod apply;
 mod change;
@@ -19,8 +19,8 @@ use crate::types::{Field, Schema};
 
 /// Pending changes of a schema.
 ///
-/// Names are those of the schema as it was, full and with dots; columns that were added are named by where they were
-/// added. A failed operation leaves the others as they were.
+/// Names are full names in the original schema, with dots; new columns have the name under which they were added. A
+/// failed operation does not affect the others.
 #[derive(Debug, Clone)]
 pub struct UpdateSchema {
     base: Schema,
@@ -31,7 +31,7 @@ pub struct UpdateSchema {
     deletes: HashSet<i32>,
     /// Changed and new fields by id.
     updates: HashMap<i32, Field>,
-    /// New fields in their order, by the id of their parent; `None` is the top.
+    /// New fields in order, by the id of their parent; `None` is the top level.
     additions: HashMap<Option<i32>, Vec<i32>>,
     /// Full names of new fields.
     added_names: HashMap<String, i32>,
@@ -39,14 +39,14 @@ pub struct UpdateSchema {
     added_parents: HashMap<i32, i32>,
     moves: HashMap<Option<i32>, Vec<Move>>,
     identifiers: BTreeSet<Identifier>,
-    /// Columns that a partition field depends on by more than their year, month or day.
+    /// Columns that a partition field uses by more than their year, month or day.
     partition_sources: HashSet<i32>,
 }
 
-/// A future identifier field.
+/// An identifier field of the changed schema.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Identifier {
-    /// One of the schema as it was.
+    /// A field of the original schema, by id.
     Known(i32),
     /// A field of the changed schema, by name.
     Named(String),
@@ -59,7 +59,7 @@ struct Move {
     to: Target,
 }
 
-/// A place in a struct.
+/// Destination of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
     First,
@@ -68,7 +68,7 @@ enum Target {
 }
 
 impl UpdateSchema {
-    /// Begins with the current schema of a table and the highest column id that it ever assigned.
+    /// Starts from the current schema of a table, and the highest column id that it ever assigned.
     pub fn new(schema: &Schema, last_column_id: i32, format_version: u8) -> Self {
         Self {
             base: schema.clone(),
@@ -87,20 +87,21 @@ impl UpdateSchema {
         }
     }
 
-    /// Whether names are case-sensitive from here on; the default is true.
+    /// Sets whether names are case-sensitive in later operations; the default is true.
     pub fn case_sensitive(&mut self, case_sensitive: bool) -> &mut Self {
         self.case_sensitive = case_sensitive;
         self
     }
 
-    /// Allows changes that may conflict with old data: required columns without a default, optional columns made required.
+    /// Allows changes that may conflict with old data: adding required columns without a default, and making optional
+    /// columns required.
     pub fn allow_incompatible(&mut self) -> &mut Self {
         self.allow_incompatible = true;
         self
     }
 
-    /// Sets the partition specs of the table: a date that one of them uses by its value or its hash cannot become a
-    /// timestamp, as partitions would no longer hold what they are named after.
+    /// Sets the partition specs of the table. A date that a spec uses by value or by hash cannot become a timestamp,
+    /// since partition values would no longer match.
     pub fn partitioned_by<'a>(&mut self, specs: impl IntoIterator<Item = &'a PartitionSpec>) -> &mut Self {
         for field in specs.into_iter().flat_map(|spec| &spec.fields) {
             if !matches!(field.transform, Transform::Year | Transform::Month | Transform::Day | Transform::Void) {
@@ -110,7 +111,7 @@ impl UpdateSchema {
         self
     }
 
-    /// The highest column id, those of new columns included.
+    /// The highest column id, including those of new columns.
     pub fn last_column_id(&self) -> i32 {
         self.last_column_id
     }

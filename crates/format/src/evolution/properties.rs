@@ -1,29 +1,29 @@
-//! Table properties that follow a change of the schema: the name mapping, and settings for single columns.
+//! Updates table properties after a change of the schema: the name mapping, and properties of single columns.
 
 use std::collections::{HashMap, HashSet};
 
 use super::UpdateSchema;
 use crate::types::{NAME_MAPPING_PROPERTY, NameMapping, Schema};
 
-/// Prefixes of properties that follow a column when it is renamed or deleted, as in Java.
+/// Prefixes of properties that are renamed or removed with their column, as in Java.
 pub(crate) const METRICS_MODE_PREFIX: &str = "write.metadata.metrics.column.";
 pub(crate) const BLOOM_FILTER_PREFIX: &str = "write.parquet.bloom-filter-enabled.column.";
 pub(crate) const STATISTICS_PREFIX: &str = "write.parquet.stats-enabled.column.";
 
 const COLUMN_PREFIXES: [&str; 3] = [METRICS_MODE_PREFIX, BLOOM_FILTER_PREFIX, STATISTICS_PREFIX];
 
-/// Properties to change along with the schema.
+/// Property changes that follow from a schema change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PropertyChanges {
-    /// To be set.
+    /// Properties to set.
     pub set: Vec<(String, String)>,
-    /// To be removed, before others are set.
+    /// Properties to remove, before others are set.
     pub removed: Vec<String>,
 }
 
 impl UpdateSchema {
-    /// The changes of the table's properties that follow from the schema `changed`, the result of these changes. A name
-    /// mapping that cannot be read is left as it is.
+    /// Returns the property changes that follow from the changed schema, `changed`. An unreadable name mapping is left
+    /// unchanged.
     pub fn property_changes<'a>(
         &self,
         changed: &Schema,
@@ -49,14 +49,14 @@ impl UpdateSchema {
         changes
     }
 
-    /// The text of the name mapping after the changes, if they change it.
+    /// Returns the changed name mapping as text; `None` if it stays the same.
     fn name_mapping(&self, text: &str) -> Option<String> {
         let mapping = NameMapping::parse(text).ok()?;
         let updated = mapping.updated(&self.updates, &self.additions).ok()?;
         (updated != mapping).then(|| updated.to_json().to_string())
     }
 
-    /// New full names of changed columns by their old ones.
+    /// Maps old full names of columns to new ones.
     fn renamed<'a>(&'a self, changed: &'a Schema) -> HashMap<&'a str, &'a str> {
         let names =
             self.base.ids().iter().filter_map(|id| Some((self.base.column_name(*id)?, changed.column_name(*id)?)));

@@ -1,4 +1,4 @@
-//! What the golden vectors do not say.
+//! Tests beyond the golden vectors.
 
 use super::{NewColumn, UpdateSchema};
 use crate::spec::{PartitionField, PartitionSpec};

@@ -1,4 +1,4 @@
-//! Union by name: all that another schema has and this one lacks.
+//! Union by name: adds what another schema has and this one lacks.
 
 use super::{NewColumn, UpdateSchema};
 use crate::error::{Error, Result};
@@ -7,8 +7,8 @@ use crate::types::promotion::is_promotion_allowed;
 use crate::types::{Field, Schema, StructType, Type};
 
 impl UpdateSchema {
-    /// Adds the columns of `other` that are missing, at any depth, as optional ones; promotes types, makes columns
-    /// optional and takes over comments and write defaults where `other` asks for it. Columns are the same by name.
+    /// Adds the missing columns of `other`, at any depth, as optional ones. Where `other` requires it, promotes types,
+    /// makes columns optional, and copies comments and write defaults. Columns are matched by name.
     pub fn union_by_name(&mut self, other: &Schema) -> Result<&mut Self> {
         let mut changed = self.clone();
         let base = self.base.clone();
@@ -36,7 +36,7 @@ impl UpdateSchema {
         Ok(())
     }
 
-    /// The nested fields of two fields with the same name.
+    /// Merges the nested fields of two fields with the same name.
     fn union_types(&mut self, existing: &Field, other: &Field) -> Result<()> {
         match (&existing.ty, &other.ty) {
             (Type::Struct(ty), Type::Struct(other)) => self.union_structs(Some(existing.id), ty, other),
@@ -77,7 +77,7 @@ impl UpdateSchema {
         Ok(())
     }
 
-    /// Whether values of `other` fit without a change of type. Nested fields are compared separately.
+    /// Whether values of `other` fit without a type change. Nested fields are compared separately.
     fn is_no_wider(&self, existing: &Type, other: &Type) -> bool {
         match (existing, other) {
             (Type::Primitive(existing), Type::Primitive(_)) => {

@@ -1,7 +1,7 @@
-//! Changes of a partition spec ("Partition Evolution"): fields added, removed and renamed, in the terms of the user.
+//! Changes partition specs ("Partition Evolution"): adds, removes and renames fields.
 //!
-//! v1 requires that a field keeps its place: a removed one stays as `void`. From v2 on it goes, and a field that comes
-//! back gets the id that it had in an earlier spec.
+//! v1 requires that fields keep their positions, so a removed field stays as `void`. In later versions it is removed,
+//! and a field that is added again gets the id that it had in an earlier spec.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct UpdatePartitionSpec {
 }
 
 impl UpdatePartitionSpec {
-    /// Starts from `spec`, the default one of `history`; `schema` is the current one.
+    /// Starts from `spec`, the default spec; `history` has all specs, and `schema` is the current schema.
     pub fn new(
         format_version: FormatVersion,
         schema: Arc<Schema>,
@@ -50,13 +50,13 @@ impl UpdatePartitionSpec {
         }
     }
 
-    /// Whether names of columns are case-sensitive from here on; the default is true.
+    /// Sets whether column names are case-sensitive in later operations; the default is true.
     pub fn case_sensitive(&mut self, case_sensitive: bool) -> &mut Self {
         self.case_sensitive = case_sensitive;
         self
     }
 
-    /// Adds a field: a transform of a column. Without a name it gets one like `id_bucket_16`.
+    /// Adds a field: a transform of a column. Without a name it gets a default one such as `id_bucket_16`.
     pub fn add_field(&mut self, transform: Transform, column: &str, name: Option<&str>) -> Result<&mut Self> {
         if let Some(added) = name.and_then(|name| self.added_named(name)) {
             return Err(Error::invalid(format!("partition field {added} was already added")));
@@ -82,7 +82,7 @@ impl UpdatePartitionSpec {
         Ok(self)
     }
 
-    /// Removes the field of this name.
+    /// Removes the field with this name.
     pub fn remove_field(&mut self, name: &str) -> Result<&mut Self> {
         if let Some(added) = self.added_named(name) {
             return Err(Error::invalid(format!("partition field {added} has just been added, it cannot be removed")));
@@ -91,7 +91,7 @@ impl UpdatePartitionSpec {
         self.remove(field.field_id, name)
     }
 
-    /// Removes the field that is this transform of a column.
+    /// Removes the field with this transform of a column.
     pub fn remove_transform(&mut self, transform: &Transform, column: &str) -> Result<&mut Self> {
         let source_id = self.find_column(column)?;
         if let Some(added) = find(&self.added, source_id, transform) {
@@ -123,7 +123,7 @@ impl UpdatePartitionSpec {
         }
     }
 
-    /// The spec with all changes, checked against the schema. Its spec id is for the metadata builder to assign.
+    /// Returns the spec with all changes, checked against the schema. The metadata builder assigns its id.
     pub fn apply(&self) -> Result<PartitionSpec> {
         let kept = self.spec.fields.iter().filter_map(|field| self.changed(field));
         let spec = PartitionSpec { spec_id: 0, fields: kept.chain(self.added.iter().cloned()).collect() };
@@ -131,7 +131,7 @@ impl UpdatePartitionSpec {
         Ok(spec)
     }
 
-    /// The new state of an existing field.
+    /// Returns an existing field after the changes; `None` if it is removed.
     fn changed(&self, field: &PartitionField) -> Option<PartitionField> {
         let name = self.renamed.get(&field.name).unwrap_or(&field.name).clone();
         match (self.removed.contains(&field.field_id), self.format_version) {
@@ -170,7 +170,7 @@ impl UpdatePartitionSpec {
         Ok(self)
     }
 
-    /// A field of an earlier spec that is the same (by its name as well, where one is given), else one with a new id.
+    /// Returns an equal field of an earlier spec (with the same name, if one is given), else a field with a new id.
     fn new_field(&mut self, source_id: i32, transform: Transform, name: Option<&str>) -> Result<PartitionField> {
         if self.format_version > FormatVersion::V1 {
             let mut earlier = self.history.iter().flat_map(|spec| &spec.fields);
@@ -190,7 +190,7 @@ impl UpdatePartitionSpec {
         Ok(PartitionField { source_ids: vec![source_id], field_id: self.last_partition_id, name, transform })
     }
 
-    /// One granularity of time is enough for a column: days are within months, months within years.
+    /// Checks that a column has only one time granularity, since days are within months, and months within years.
     fn check_not_redundant(&self, field: &PartitionField) -> Result<()> {
         let rival = |other: &&PartitionField| other.source_ids == field.source_ids && is_time(&other.transform);
         match self.added.iter().find(rival).filter(|_| is_time(&field.transform)) {
@@ -199,7 +199,7 @@ impl UpdatePartitionSpec {
         }
     }
 
-    /// A name may be taken over from a field that is removed, now or before.
+    /// Makes a name available if its field is removed, now or in an earlier spec.
     fn make_room_for(&mut self, name: &str) -> Result<()> {
         match self.field_named(name) {
             None => Ok(()),
@@ -213,7 +213,7 @@ impl UpdatePartitionSpec {
         }
     }
 
-    /// Renames a field that is no longer used, so that its name is free.
+    /// Renames an unused field to make its name available.
     fn set_aside(&mut self, name: &str) -> Result<()> {
         match self.field_named(name).map(PartitionField::name_aside) {
             Some(aside) => self.rename_field(name, &aside).map(|_| ()),
@@ -227,7 +227,7 @@ fn is(field: &PartitionField, source_id: i32, transform: &Transform) -> bool {
 }
 
 fn find<'a>(fields: &'a [PartitionField], source_id: i32, transform: &Transform) -> Option<&'a PartitionField> {
-    // The last one, should there be two.
+    // Use the last one if there are two.
     fields.iter().rev().find(|field| is(field, source_id, transform))
 }
 
@@ -235,7 +235,7 @@ fn is_time(transform: &Transform) -> bool {
     matches!(transform, Transform::Year | Transform::Month | Transform::Day | Transform::Hour)
 }
 
-/// The default name of a field.
+/// Returns the default name of a field.
 fn default_name(column: &str, transform: &Transform) -> Result<String> {
     Ok(match transform {
         Transform::Identity => column.to_owned(),

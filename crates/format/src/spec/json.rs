@@ -1,4 +1,4 @@
-//! JSON forms of partition specs and sort orders (Appendix C, "Partition Specs", "Sort Orders").
+//! JSON form of partition specs and sort orders (Appendix C, "Partition Specs", "Sort Orders").
 
 use serde_json::Value as Json;
 
@@ -8,7 +8,7 @@ use crate::transform::Transform;
 use crate::{Error, Result};
 
 impl PartitionSpec {
-    /// Reads the JSON form of any version. What the fields mean for a schema is checked by [`Self::check`].
+    /// Reads the JSON form of any version. [`Self::check`] checks the fields against a schema.
     pub fn from_json(value: &Json) -> Result<Self> {
         let object = Object::new(value, "a partition spec")?;
         Ok(Self {
@@ -17,7 +17,7 @@ impl PartitionSpec {
         })
     }
 
-    /// Reads the bare list of fields that v1 metadata has as `partition-spec`.
+    /// Reads a list of fields without a spec, as in `partition-spec` of v1 metadata.
     pub fn from_json_fields(spec_id: i32, value: &Json) -> Result<Self> {
         Ok(Self { spec_id, fields: read_partition_fields(value)? })
     }
@@ -27,13 +27,13 @@ impl PartitionSpec {
         Writer::default().put("spec-id", self.spec_id).put("fields", self.to_json_fields()).finish()
     }
 
-    /// Writes the bare list of fields.
+    /// Writes the list of fields without the spec.
     pub fn to_json_fields(&self) -> Json {
         self.fields.iter().map(PartitionField::to_json).collect()
     }
 }
 
-/// The fields. Those of old v1 writers have no ids; then all are numbered from 1000.
+/// Reads the fields. Old v1 writers wrote no ids: then all fields are numbered from 1000.
 fn read_partition_fields(value: &Json) -> Result<Vec<PartitionField>> {
     let mut fields = json::list(value, PartitionField::from_json)?;
     let with_id = fields.iter().filter(|(_, id)| id.is_some()).count();
@@ -50,7 +50,7 @@ fn read_partition_fields(value: &Json) -> Result<Vec<PartitionField>> {
 }
 
 impl PartitionField {
-    /// A field, and its id if it has one.
+    /// Reads a field, and its id if it has one.
     fn from_json(value: &Json) -> Result<(Self, Option<i32>)> {
         let object = Object::new(value, "a partition field")?;
         let field = Self {
@@ -71,7 +71,7 @@ impl PartitionField {
 }
 
 impl SortOrder {
-    /// Reads the JSON form. What the fields mean for a schema is checked by [`Self::check`].
+    /// Reads the JSON form. [`Self::check`] checks the fields against a schema.
     pub fn from_json(value: &Json) -> Result<Self> {
         let object = Object::new(value, "a sort order")?;
         let order = Self {
@@ -112,8 +112,8 @@ fn read_transform(value: &Json) -> Result<Transform> {
     Transform::parse(&json::string(value)?)
 }
 
-/// `source-id`, or the `source-ids` that v3 has for transforms of several arguments. Where both stand, `source-id` does
-/// what it did before v3.
+/// Reads `source-id`, or `source-ids`, which v3 uses for transforms of several columns. If both are present,
+/// `source-id` is used, as before v3.
 fn read_source_ids(object: Object<'_>) -> Result<Vec<i32>> {
     if object.get("source-id").is_some() || object.get("source-ids").is_none() {
         return Ok(vec![object.field("source-id", json::int)?]);
@@ -148,7 +148,7 @@ fn read_null_order(value: &Json) -> Result<NullOrder> {
 }
 
 impl SortDirection {
-    /// Its name in JSON.
+    /// Name in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ascending => "asc",
@@ -158,7 +158,7 @@ impl SortDirection {
 }
 
 impl NullOrder {
-    /// Its name in JSON.
+    /// Name in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::First => "nulls-first",

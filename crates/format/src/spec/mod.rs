@@ -1,4 +1,5 @@
-//! Partition specs and sort orders ("Partitioning", "Sorting"; JSON forms in Appendix C). [`path`] has the names of partition folders.
+//! Partition specs and sort orders ("Partitioning", "Sorting"; JSON forms in Appendix C). [`path`] converts names of
+//! partition folders.
 
 mod evolution;
 mod json;
@@ -16,13 +17,13 @@ pub use partition::SpecUse;
 pub use sort::UNSORTED_ORDER_ID;
 pub use text::PartitionTerm;
 
-/// Ids of partition fields start here.
+/// First id of partition fields.
 pub const FIRST_PARTITION_FIELD_ID: i32 = 1000;
 
 /// A partition spec.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PartitionSpec {
-    /// Id within the table.
+    /// Id of the spec in the table.
     pub spec_id: i32,
     /// The fields, in the order of the partition tuple.
     pub fields: Vec<PartitionField>,
@@ -31,9 +32,9 @@ pub struct PartitionSpec {
 /// A field of a partition spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionField {
-    /// Columns that the transform takes; one, but for the multi-argument transforms of v3.
+    /// Source columns of the transform: one, except for v3's transforms of several columns.
     pub source_ids: Vec<i32>,
-    /// Id of the partition field, from 1000 on.
+    /// Id of the partition field, 1000 or higher.
     pub field_id: i32,
     /// Name of the partition field.
     pub name: String,
@@ -44,7 +45,7 @@ pub struct PartitionField {
 /// A sort order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SortOrder {
-    /// Id within the table; 0 is the unsorted order.
+    /// Id of the order in the table; 0 is the unsorted order.
     pub order_id: i32,
     /// The fields, most significant first.
     pub fields: Vec<SortField>,
@@ -53,13 +54,13 @@ pub struct SortOrder {
 /// A field of a sort order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SortField {
-    /// Columns that the transform takes.
+    /// Source columns of the transform.
     pub source_ids: Vec<i32>,
     /// The transform.
     pub transform: Transform,
     /// Ascending or descending.
     pub direction: SortDirection,
-    /// Where nulls stand.
+    /// Whether nulls come first or last.
     pub null_order: NullOrder,
 }
 
@@ -72,7 +73,7 @@ pub enum SortDirection {
     Descending,
 }
 
-/// Place of nulls.
+/// Position of nulls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NullOrder {
     /// Before all values.
@@ -81,7 +82,7 @@ pub enum NullOrder {
     Last,
 }
 
-/// Fields one a line in brackets, as the Java library prints specs and orders.
+/// Formats fields in brackets, one per line, as the Java library prints specs and orders.
 fn write_fields(f: &mut fmt::Formatter<'_>, fields: &[impl fmt::Display]) -> fmt::Result {
     f.write_str("[")?;
     for field in fields {

@@ -1,4 +1,4 @@
-//! Partition specs and their requirements on a schema ("Partitioning").
+//! Partition specs, and their checks against a schema ("Partitioning").
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,14 +8,14 @@ use crate::transform::Transform;
 use crate::types::{Field, PrimitiveType, Schema, StructType, Type};
 use crate::{Error, Result};
 
-/// How strictly a spec is held against a schema ([`PartitionSpec::check`]).
+/// How strictly to check a spec ([`PartitionSpec::check`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpecUse {
-    /// New files are written with it: every source must exist and fit its transform.
+    /// For new files: every source must exist and fit its transform.
     Default,
-    /// It is read from a manifest or a file: sources that were dropped since are no error.
+    /// Read from a manifest or a file: sources may have been dropped since.
     Kept,
-    /// An older spec of the table: its names and transforms must be valid, even if its sources were dropped.
+    /// An older spec of the table: names and transforms must be valid, but sources may have been dropped.
     Historical,
 }
 
@@ -25,7 +25,7 @@ impl PartitionSpec {
         Self::default()
     }
 
-    /// Whether there is no field, or none that still has values.
+    /// Whether there are no fields other than `void`.
     pub fn is_unpartitioned(&self) -> bool {
         self.fields.iter().all(|field| field.transform == Transform::Void)
     }
@@ -35,32 +35,32 @@ impl PartitionSpec {
         self.fields.iter().map(|field| field.field_id).fold(FIRST_PARTITION_FIELD_ID - 1, i32::max)
     }
 
-    /// Whether the field ids count from 1000, as v1 requires.
+    /// Whether the field ids are consecutive from 1000, as v1 requires.
     pub fn has_sequential_ids(&self) -> bool {
         (FIRST_PARTITION_FIELD_ID..).zip(&self.fields).all(|(id, field)| field.field_id == id)
     }
 
-    /// Whether both are the same but for their ids.
+    /// Whether both are equal except for their ids.
     pub fn compatible_with(&self, other: &Self) -> bool {
         self.fields.len() == other.fields.len()
             && self.fields.iter().zip(&other.fields).all(|(a, b)| a.name == b.name && a.same_value(b))
     }
 
-    /// The fields that take this column.
+    /// The fields with this source column.
     pub fn fields_of_source(&self, source_id: i32) -> impl Iterator<Item = &PartitionField> {
         self.fields.iter().filter(move |field| field.source_ids.contains(&source_id))
     }
 
-    /// The type of the partition tuple.
+    /// Type of the partition tuple.
     ///
-    /// A source that was dropped from the schema leaves `unknown`, except where the transform alone says what it makes.
+    /// A field whose source was dropped has type `unknown`, unless its transform determines the type alone.
     pub fn partition_type(&self, schema: &Schema) -> StructType {
         StructType { fields: self.fields.iter().map(|field| field.partition_column(schema)).collect() }
     }
 
-    /// The type of the partition tuple as manifests are read: as [`Self::partition_type`], but for what transforms make that are not
-    /// known, or that take several columns in a way that is not. No type is known of that: it is read as text, whatever its
-    /// manifest holds, and not written again.
+    /// Type of the partition tuple for reading manifests: like [`Self::partition_type`], except for fields whose type
+    /// is not known, because their transform is unknown or takes several columns in an unknown way. These are read as
+    /// text, whatever the manifest contains, and are never written.
     pub fn tuple_type(&self, schema: &Schema) -> StructType {
         let mut tuple = self.partition_type(schema);
         for (field, column) in self.fields.iter().zip(&mut tuple.fields) {
@@ -71,7 +71,7 @@ impl PartitionSpec {
         tuple
     }
 
-    /// Checks the spec against a schema: names, sources, transforms.
+    /// Checks names, sources and transforms of the spec against a schema.
     pub fn check(&self, schema: &Schema, usage: SpecUse) -> Result<()> {
         let mut names = HashSet::new();
         for field in &self.fields {
@@ -85,12 +85,12 @@ impl PartitionSpec {
 }
 
 impl PartitionField {
-    /// Same sources, same transform.
+    /// Whether source columns and transform are the same.
     pub fn same_value(&self, other: &Self) -> bool {
         self.source_ids == other.source_ids && self.transform == other.transform
     }
 
-    /// The source of a transform of one argument.
+    /// The source column of a transform with one argument.
     pub fn source_id(&self) -> Option<i32> {
         match self.source_ids.as_slice() {
             [id] => Some(*id),
@@ -98,7 +98,8 @@ impl PartitionField {
         }
     }
 
-    /// Whether nothing is known of the type of its values: its transform is not known, or takes several columns and is no bucket.
+    /// Whether the type of its values is unknown: its transform is unknown, or takes several columns and is not
+    /// `bucket`.
     pub fn has_unknown_values(&self) -> bool {
         match self.transform {
             Transform::Unknown(_) => true,
@@ -107,35 +108,36 @@ impl PartitionField {
         }
     }
 
-    /// What remains of a removed field in v1; `taken` if another field has its name.
+    /// What replaces a removed field in v1; `taken` if another field has its name.
     pub(crate) fn voided(&self, taken: bool) -> Self {
         let name = if taken { self.name_aside() } else { self.name.clone() };
         Self { name, transform: Transform::Void, ..self.clone() }
     }
 
-    /// The name of a removed field whose own name another one takes.
+    /// New name of a removed field whose name another field takes.
     pub(crate) fn name_aside(&self) -> String {
         format!("{}_{}", self.name, self.field_id)
     }
 
-    /// The field in the type of the partition tuple.
+    /// The field as part of the partition tuple's type.
     fn partition_column(&self, schema: &Schema) -> Field {
         let source = self.source_id().and_then(|id| schema.find_type(id)).cloned();
         let source = source.unwrap_or(Type::Primitive(PrimitiveType::Unknown));
         let result = match self.transform.result_type(&source) {
-            // A bucket is a number, of however many columns.
+            // A bucket is an `int`, whatever its number of source columns.
             None if matches!(self.transform, Transform::Bucket(_)) && self.source_ids.len() > 1 => {
                 PrimitiveType::Int.into()
             }
             Some(ty) if ty.as_primitive().is_some() => ty,
-            // `void` makes "source type or `int`": fields inside a nested type have ids that manifests use for their own.
+            // The result of `void` is "source type or `int`": fields inside a nested source type would have ids that
+            // manifests use themselves.
             Some(_) => PrimitiveType::Int.into(),
             None => PrimitiveType::Unknown.into(),
         };
         Field::optional(self.field_id, self.name.as_str(), result)
     }
 
-    /// A name may be that of the field's own source, but not that of another column.
+    /// Checks the name: it may be that of its own source column, but not of another one.
     fn check_name(&self, schema: &Schema) -> Result<()> {
         if self.name.is_empty() {
             return Err(Error::invalid(format!("partition field {} has an empty name", self.field_id)));
@@ -152,8 +154,8 @@ impl PartitionField {
         }
     }
 
-    /// Refuses what only foreign tables may have: `void` of a column that is not primitive. The Java library accepts it in
-    /// a spec, and then can neither write nor read a manifest.
+    /// Refuses `void` of a column that is not primitive in new specs. The Java library accepts it in a spec, but then
+    /// can neither write nor read a manifest.
     pub(crate) fn check_new(&self, schema: &Schema) -> Result<()> {
         let nested = |id: &&i32| schema.find_type(**id).is_some_and(|ty| ty.as_primitive().is_none());
         match self.source_ids.iter().find(nested) {
@@ -206,8 +208,8 @@ impl PartitionField {
     }
 }
 
-/// Refuses a transform that does not accept the type. What is unknown (a type or a transform of a later
-/// specification) is not refused: it only cannot be used.
+/// Refuses a transform that does not accept the type. An unknown type or transform, of a later specification, is not
+/// refused here; it only cannot be used.
 pub(super) fn check_transform(transform: &Transform, ty: &Type, whose: &dyn fmt::Display) -> Result<()> {
     let unrecognized = matches!(ty, Type::Primitive(PrimitiveType::Unrecognized(_)));
     let unknown = matches!(transform, Transform::Unknown(_) | Transform::Void);
@@ -217,7 +219,7 @@ pub(super) fn check_transform(transform: &Transform, ty: &Type, whose: &dyn fmt:
     Err(Error::unfit(format!("{whose}: {transform} does not take {ty}")))
 }
 
-/// Source ids as specs print them.
+/// Source ids as printed in specs.
 pub(super) struct Sources<'a>(pub(super) &'a [i32]);
 
 impl fmt::Display for Sources<'_> {

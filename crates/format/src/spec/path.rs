@@ -1,6 +1,6 @@
-//! Partition paths: `name=value/name=value`, each side escaped as the reference implementation does.
+//! Partition paths: `name=value/name=value`, with both sides escaped as in the reference implementation.
 //!
-//! A path is for people and for tools that list folders; the partition tuple in the manifest is what counts.
+//! Paths help people and tools that list folders; readers use only the partition tuple in the manifest.
 
 use crate::error::{Error, Result};
 use crate::spec::PartitionSpec;
@@ -8,10 +8,10 @@ use crate::transform::Transform;
 use crate::types::PrimitiveType;
 use crate::value::{Value, calendar, decimal};
 
-/// What Hive writes for null.
+/// Hive's folder name for null.
 const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// The form encoding of UTF-8: letters, digits and `*-._` stay, a space becomes `+`, all else `%XX`.
+/// Form-encodes UTF-8: letters, digits and `*-._` stay, a space becomes `+`, everything else `%XX`.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     escape_into(text, &mut out);
@@ -34,12 +34,12 @@ fn escape_into(text: &str, out: &mut String) {
     }
 }
 
-/// The path of a partition: one `name=value` a field of `spec`, joined by `/`.
+/// Returns the path of a partition: `name=value` for each field of `spec`, joined by `/`.
 ///
 /// `sources` are the types of the fields' source columns, `partition` the results of their transforms.
 ///
 /// # Errors
-/// `Invalid` where the three are not of one length.
+/// `Invalid` if the three have different lengths.
 pub fn partition_path(spec: &PartitionSpec, sources: &[PrimitiveType], partition: &[Option<Value>]) -> Result<String> {
     if spec.fields.len() != sources.len() || spec.fields.len() != partition.len() {
         return Err(Error::invalid(format!(
@@ -61,10 +61,11 @@ pub fn partition_path(spec: &PartitionSpec, sources: &[PrimitiveType], partition
     Ok(out)
 }
 
-/// Reads an identity-partitioned value from an (unescaped) folder name of a Hive-style layout, when files are imported.
+/// Parses an identity-partitioned value from an (unescaped) folder name of a Hive-style layout, when files are
+/// imported.
 ///
 /// # Errors
-/// `Invalid` where the text is no value of the type, `Unsupported` for a type that is not read from paths.
+/// `Invalid` if the text is not a value of the type, `Unsupported` for a type that is not read from paths.
 pub fn from_partition_string(text: &str, ty: &PrimitiveType) -> Result<Option<Value>> {
     use PrimitiveType as T;
     if text == HIVE_NULL {
@@ -88,8 +89,8 @@ pub fn from_partition_string(text: &str, ty: &PrimitiveType) -> Result<Option<Va
     Ok(Some(value))
 }
 
-/// Reads the value of a partition field from the folder name that stands behind `name=`, as Hive and Spark write it: `%XX` is a
-/// byte, and all else stands for itself. Results of transforms are in the form of [`partition_path`].
+/// Parses the value of a partition field from the folder name after `name=`, as Hive and Spark write it: only `%XX` is
+/// an escape, for a byte. Results of transforms have the form of [`partition_path`].
 ///
 /// # Errors
 /// As [`from_partition_string`].
@@ -136,10 +137,10 @@ pub fn from_folder_name(name: &str, transform: &Transform, source: &PrimitiveTyp
     Ok(Some(Value::Int(value)))
 }
 
-/// The name of the partition field, and the value as it stands there, of a folder `name=value`; none of any other folder.
+/// Splits a folder `name=value` into the field's name and the escaped value; `None` for any other folder.
 ///
 /// # Errors
-/// `Invalid` where the name is no UTF-8.
+/// `Invalid` if the name is not UTF-8.
 pub fn split_folder(folder: &str) -> Result<Option<(String, &str)>> {
     match folder.split_once('=').filter(|(name, _)| !name.is_empty()) {
         Some((name, value)) => Ok(Some((unescape(name)?, value))),
@@ -147,15 +148,15 @@ pub fn split_folder(folder: &str) -> Result<Option<(String, &str)>> {
     }
 }
 
-/// The type of a partition column that the names of its folders suggest, as Spark infers it: the first of `int`, `long`,
-/// `decimal(38, 0)`, `double`, `date` and `timestamp` that all values are of; otherwise `string`. Nulls are of every type.
+/// Infers the type of a partition column from its folder names, as Spark does: the first of `int`, `long`, `decimal(38,
+/// 0)`, `double`, `date` and `timestamp` that fits all values, otherwise `string`. Nulls fit every type.
 pub fn infer_type<'a>(values: impl IntoIterator<Item = &'a str> + Clone) -> PrimitiveType {
     use PrimitiveType as P;
     let is_of = |ty: &P, value: &str| {
         let digits = value.strip_prefix(['-', '+']).unwrap_or(value);
         match ty {
             _ if value == HIVE_NULL => true,
-            // These words mean null to other readers of paths, and these types have further forms.
+            // Other readers of paths take these words for null, and these types have further forms.
             _ if value == "null" => false,
             P::Decimal { .. } => digits.len() <= 38 && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()),
             _ => matches!(from_folder_name(value, &Transform::Identity, ty), Ok(Some(_))),
@@ -169,7 +170,7 @@ pub fn infer_type<'a>(values: impl IntoIterator<Item = &'a str> + Clone) -> Prim
     all.into_iter().find(|ty| values.clone().into_iter().all(|value| is_of(ty, value))).unwrap_or(P::String)
 }
 
-/// The text that a folder name stands for.
+/// Decodes a folder name.
 fn unescape(name: &str) -> Result<String> {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();
@@ -190,7 +191,7 @@ fn unescape(name: &str) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| Error::invalid(format!("{name:?} in a partition path is no UTF-8")))
 }
 
-/// The words that Java takes for numbers are these, and no others that Rust would take (`nan`, `inf`).
+/// Accepts the words that Java parses as numbers, but not those that only Rust accepts (`nan`, `inf`).
 fn java_number(text: &str) -> Option<&str> {
     let text = text.trim();
     let special = ["NaN", "Infinity", "+Infinity", "-Infinity", "+NaN", "-NaN"].contains(&text);
@@ -198,7 +199,7 @@ fn java_number(text: &str) -> Option<&str> {
     (special || numeric).then_some(text)
 }
 
-/// Five groups of hexadecimal digits, each filled up with zeros (Java's `UUID.fromString`).
+/// Parses five groups of hexadecimal digits, each padded with zeros (like Java's `UUID.fromString`).
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     const WIDTHS: [usize; 5] = [8, 4, 4, 4, 12];
     let mut digits = String::with_capacity(32);
@@ -217,7 +218,8 @@ fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes)
 }
 
-/// The text's bytes, cut or filled up with zeros. A type may claim any length, so only what a path can hold is filled.
+/// The text's bytes, cut or padded with zeros. A type may claim any length, so padding is limited to what a path can
+/// contain.
 fn fixed_from_text(text: &str, length: u32) -> Option<Vec<u8>> {
     const LONGEST: usize = 1 << 20;
     let length = usize::try_from(length).ok().filter(|length| *length <= LONGEST)?;

@@ -1,4 +1,4 @@
-//! Sort orders and their requirements on a schema ("Sorting").
+//! Sort orders, and their checks against a schema ("Sorting").
 
 use std::fmt;
 
@@ -26,12 +26,12 @@ impl SortOrder {
         other.fields.len() <= self.fields.len() && self.fields.iter().zip(&other.fields).all(|(a, b)| a.satisfies(b))
     }
 
-    /// Whether both sort the same, whatever their ids.
+    /// Whether both have the same fields; ids are ignored.
     pub fn same_order(&self, other: &Self) -> bool {
         self.fields == other.fields
     }
 
-    /// Id 0 is that of the unsorted order, and of no other.
+    /// Checks that exactly the unsorted order has id 0.
     pub fn check_id(&self) -> Result<()> {
         match (self.is_unsorted(), self.order_id == UNSORTED_ORDER_ID) {
             (true, false) => Err(Error::invalid(format!("an unsorted order has id 0, not {}", self.order_id))),
@@ -40,7 +40,7 @@ impl SortOrder {
         }
     }
 
-    /// Checks the order against the schema that new files will have.
+    /// Checks the order against the schema of new files.
     pub fn check(&self, schema: &Schema) -> Result<()> {
         for field in &self.fields {
             for id in &field.source_ids {

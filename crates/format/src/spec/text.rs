@@ -1,14 +1,15 @@
-//! Partition fields and sort fields as a person writes them: `month(time)`, `bucket(8, carrier)`, `time desc nulls last`.
+//! Parses partition fields and sort fields as users write them: `month(time)`, `bucket(8, carrier)`, `time desc nulls
+//! last`.
 //!
-//! The specification has no text form; this one is that of SQL dialects over Iceberg (`years(x)` is `year(x)`), and
-//! accepts the specification's names of transforms too (`bucket[8](carrier)`).
+//! The specification has no text form. This is the form of SQL dialects for Iceberg (`years(x)` is `year(x)`), and also
+//! accepts the specification's names of transforms (`bucket[8](carrier)`).
 
 use super::{FIRST_PARTITION_FIELD_ID, NullOrder, PartitionField, PartitionSpec, SortDirection, SortField, SortOrder};
 use crate::transform::Transform;
 use crate::types::Schema;
 use crate::{Error, Result};
 
-/// A transform of one column, and the words after it.
+/// A transform of a column, and the text after it.
 struct Term<'a> {
     transform: Transform,
     column: String,
@@ -16,8 +17,8 @@ struct Term<'a> {
 }
 
 impl PartitionSpec {
-    /// A spec of texts, its fields named as the Java library names them (`time_month`, `carrier_bucket`);
-    /// `transform as name` sets the name.
+    /// Parses a spec, and names its fields like the Java library (`time_month`, `carrier_bucket`); `transform as name`
+    /// sets the name.
     pub fn from_text<S: AsRef<str>>(spec_id: i32, fields: &[S], schema: &Schema) -> Result<Self> {
         let fields = fields.iter().zip(FIRST_PARTITION_FIELD_ID..).map(|(text, field_id)| {
             let PartitionTerm { transform, column, name } = PartitionTerm::parse(text.as_ref())?;
@@ -28,19 +29,19 @@ impl PartitionSpec {
     }
 }
 
-/// A partition field as it is written, of a column that need not exist.
+/// A partition field as written; the column need not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionTerm {
     /// The transform.
     pub transform: Transform,
     /// Full name of the column.
     pub column: String,
-    /// The name, where one is given.
+    /// The name, if one is given.
     pub name: Option<String>,
 }
 
 impl PartitionTerm {
-    /// Reads `transform` or `transform as name`.
+    /// Parses `transform` or `transform as name`.
     pub fn parse(text: &str) -> Result<Self> {
         let Term { transform, column, rest } = term(text)?;
         let name = match words(rest).as_slice() {
@@ -53,8 +54,8 @@ impl PartitionTerm {
 }
 
 impl SortOrder {
-    /// An order of texts: a column or transform, then perhaps `asc` or `desc`, then perhaps `nulls first` or `nulls last`.
-    /// Ascending is the default, with nulls first; descending has nulls last.
+    /// Parses a sort order: each field is a column or transform, then optionally `asc` or `desc`, then optionally
+    /// `nulls first` or `nulls last`. The default is ascending with nulls first; descending has nulls last by default.
     pub fn from_text<S: AsRef<str>>(order_id: i32, fields: &[S], schema: &Schema) -> Result<Self> {
         let fields = fields.iter().map(|text| SortField::from_text(text.as_ref(), schema));
         Ok(Self { order_id, fields: fields.collect::<Result<_>>()? })
@@ -62,13 +63,14 @@ impl SortOrder {
 }
 
 impl SortField {
-    /// A field as a person writes it.
+    /// Parses a sort field as a user writes it.
     pub fn from_text(text: &str, schema: &Schema) -> Result<Self> {
         let Term { transform, column, rest } = term(text)?;
         Self::new(&column, transform, rest, schema)
     }
 
-    /// A transform (`day`, `bucket[16]`) of the column of exactly this name; then the words for its direction and nulls.
+    /// Creates a field from a transform (`day`, `bucket[16]`), the exact name of a column, and the words for direction
+    /// and null order.
     pub fn of_column(column: &str, transform: &str, order: &str, schema: &Schema) -> Result<Self> {
         let (name, width) = match transform.strip_suffix(']').and_then(|inside| inside.split_once('[')) {
             Some((name, width)) => (name, Some(width)),
@@ -129,7 +131,7 @@ fn term(text: &str) -> Result<Term<'_>> {
     let (head, rest) = name(trimmed).ok_or_else(refuse)?;
     let (width, after) = bracketed(rest);
     let Some(inside) = after.trim_start().strip_prefix('(') else {
-        // A column by itself.
+        // A plain column.
         return match width {
             None => Ok(Term { transform: Transform::Identity, column: head, rest }),
             _ => Err(refuse()),
@@ -173,7 +175,7 @@ fn transform(name: &str, width: Option<&str>, text: &str) -> Result<Transform> {
     }
 }
 
-/// `[16]` at the beginning, and what is after it.
+/// Splits off `[16]` at the start of a text; also returns the text after it.
 fn bracketed(text: &str) -> (Option<&str>, &str) {
     match text.strip_prefix('[').and_then(|inside| inside.split_once(']')) {
         Some((width, after)) => (Some(width), after),
@@ -181,7 +183,7 @@ fn bracketed(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Where a character stands outside of quotes and backticks. Doubled quotes close and open again.
+/// Finds a character outside of quotes and backticks. A doubled quote closes and reopens them.
 fn outside_quotes(text: &str, wanted: char) -> Option<usize> {
     let mut open = None;
     for (place, c) in text.char_indices() {
@@ -195,7 +197,8 @@ fn outside_quotes(text: &str, wanted: char) -> Option<usize> {
     None
 }
 
-/// A name, perhaps in quotes or backticks (which are doubled inside), and what is after it. Dots are part of it.
+/// Parses a name, optionally in quotes or backticks (doubled inside); also returns the text after it. Dots belong to
+/// the name.
 fn name(text: &str) -> Option<(String, &str)> {
     for quote in ['"', '`'] {
         let Some(mut rest) = text.strip_prefix(quote) else { continue };

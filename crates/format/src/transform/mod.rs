@@ -1,7 +1,7 @@
 //! Partition transforms ("Partition Transforms"; hashes in Appendix B).
 //!
-//! [`Transform::apply`] is the definition for one value, [`Transform::kernel`] the same for an Arrow array. [`murmur3`] is
-//! the hash of `bucket`.
+//! [`Transform::apply`] defines each transform for a single value, [`Transform::kernel`] applies it to an Arrow array.
+//! [`murmur3`] is the hash of `bucket`.
 
 mod kernel;
 pub mod murmur3;
@@ -16,33 +16,34 @@ use crate::value::{Value, human};
 pub use kernel::{SHORT_HEAD, Truncated, truncate_equally, truncate_unchecked};
 pub use murmur3::murmur3_32;
 
-/// A transform of a partition or sort field.
+/// A transform in a partition or sort field.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Transform {
     /// The value itself.
     Identity,
-    /// murmur3 hash, sign bit cleared, modulo the number of buckets.
+    /// murmur3 hash without its sign bit, modulo the number of buckets.
     Bucket(u32),
-    /// Value cut to a width.
+    /// Value truncated to a width.
     Truncate(u32),
-    /// Years from 1970.
+    /// Years since 1970.
     Year,
-    /// Months from 1970-01.
+    /// Months since 1970-01.
     Month,
-    /// Days from 1970-01-01.
+    /// Days since 1970-01-01.
     Day,
-    /// Hours from 1970-01-01T00.
+    /// Hours since 1970-01-01T00.
     Hour,
     /// Always null.
     Void,
-    /// A transform of a later specification: kept as written; filters never use it, and writing through it is refused.
+    /// A transform of a later specification, kept as written: filters ignore it, and writing with it is refused.
     Unknown(Arc<str>),
 }
 
 impl Transform {
-    /// The type of the result for a source of type `source`; none where the transform does not take the type.
+    /// Result type for a source of type `source`; `None` if the transform does not accept the type.
     ///
-    /// The result of an unknown transform is taken for a string, as in the reference implementation: it is only ever shown.
+    /// The result of an unknown transform counts as a string, as in the reference implementation, since it is only ever
+    /// displayed.
     pub fn result_type(&self, source: &Type) -> Option<Type> {
         use PrimitiveType as T;
         let primitive = source.as_primitive();
@@ -72,7 +73,7 @@ impl Transform {
         }
     }
 
-    /// Whether `a <= b` means that the result of `a` is at most the result of `b`.
+    /// Whether `a <= b` implies that the result of `a` is not above the result of `b`.
     pub fn preserves_order(&self) -> bool {
         match self {
             Self::Identity | Self::Truncate(_) | Self::Year | Self::Month | Self::Day | Self::Hour => true,
@@ -80,7 +81,7 @@ impl Transform {
         }
     }
 
-    /// Whether data in the order of this transform's results is also in the order of `other`'s.
+    /// Whether data ordered by this transform's results is also ordered by those of `other`.
     pub fn satisfies_order_of(&self, other: &Self) -> bool {
         if self == other {
             return true;
@@ -99,7 +100,7 @@ impl Transform {
         }
     }
 
-    /// A name under which two transforms of one column must not meet in one partition spec.
+    /// A key that must be unique among the fields of one column in a partition spec.
     pub fn dedup_name(&self) -> String {
         match self {
             Self::Year | Self::Month | Self::Day | Self::Hour => "time".to_owned(),
@@ -117,7 +118,7 @@ impl Transform {
         *self == Self::Void
     }
 
-    /// A result of the transform as text for people, before escaping; `source` is the type of the source column.
+    /// Formats a result of the transform for people, before escaping; `source` is the type of the source column.
     pub fn to_human_string(&self, result: Option<&Value>, source: &PrimitiveType) -> String {
         match (self, result) {
             (_, None) => "null".to_owned(),

@@ -1,6 +1,6 @@
 //! The hash of `bucket`: murmur3, 32 bits, x86 variant, seed 0 ("Appendix B: 32-bit Hash Requirements").
 
-/// The hash of `bytes`; the specification reads it as a signed number.
+/// Hashes `bytes`; the specification treats the hash as a signed number.
 #[inline]
 pub fn murmur3_32(bytes: &[u8]) -> u32 {
     let (words, tail) = bytes.as_chunks::<4>();
@@ -12,11 +12,11 @@ pub fn murmur3_32(bytes: &[u8]) -> u32 {
         let word = tail.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
         hash ^= scramble(word);
     }
-    // The hash is defined over the length modulo 2^32.
+    // The hash uses the length modulo 2^32.
     finish(hash ^ bytes.len() as u32)
 }
 
-/// The hash of the eight little-endian bytes of `value`: of `int`, `long`, `date`, `time` and all timestamps.
+/// Hashes the eight little-endian bytes of `value`: for `int`, `long`, `date`, `time` and all timestamps.
 #[inline(always)]
 pub fn hash_long(value: i64) -> u32 {
     let low = absorb(0, value as u32);
@@ -24,7 +24,8 @@ pub fn hash_long(value: i64) -> u32 {
     finish(high ^ 8)
 }
 
-/// The hash of a double, which `float` shares: one NaN, one zero. No partition uses it; Appendix B defines it.
+/// Hashes a double, or a float of the same value: all NaNs are equal, and so are both zeros. Appendix B defines it,
+/// although partitions cannot use it.
 pub fn hash_double(value: f64) -> u32 {
     let bits = if value.is_nan() {
         0x7ff8_0000_0000_0000
@@ -36,7 +37,7 @@ pub fn hash_double(value: f64) -> u32 {
     hash_long(bits as i64)
 }
 
-/// Takes four more bytes in.
+/// Adds four bytes to the hash.
 #[inline(always)]
 pub(crate) fn absorb(hash: u32, word: u32) -> u32 {
     (hash ^ scramble(word)).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64)

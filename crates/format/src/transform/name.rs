@@ -1,4 +1,4 @@
-//! Transforms as text ("Partition Specs" in Appendix C).
+//! Parses and formats transforms ("Partition Specs" in Appendix C).
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,14 +6,14 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 use crate::transform::Transform;
 
-/// The largest width and number of buckets: the reference implementation keeps both in 32 signed bits.
+/// Maximum width and number of buckets, which the reference implementation stores as 32-bit signed integers.
 const LARGEST: u32 = i32::MAX as u32;
 
 impl Transform {
-    /// Reads a transform; letters may be of either case. What is not known is kept as it is written.
+    /// Parses a transform, in any case. Unknown transforms are kept as written.
     ///
     /// # Errors
-    /// `Invalid` for `bucket` or `truncate` with a number that is zero or does not fit 31 bits.
+    /// `Invalid` for `bucket` or `truncate` with a number that is zero or does not fit in 31 bits.
     pub fn parse(text: &str) -> Result<Self> {
         if let Some((name, digits)) = text.strip_suffix(']').and_then(|text| text.split_once('[')) {
             let make = match name.to_ascii_lowercase().as_str() {
@@ -42,7 +42,7 @@ impl Transform {
 }
 
 impl Transform {
-    /// The name without a number: `bucket` of `bucket[16]`. What is not known has its whole text as a name.
+    /// Name without a number: `bucket` for `bucket[16]`. For an unknown transform, its whole text.
     pub fn name(&self) -> &str {
         match self {
             Self::Identity => "identity",

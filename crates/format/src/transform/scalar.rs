@@ -1,4 +1,4 @@
-//! The definition of each transform for one value ("Bucket Transform Details", "Truncate Transform Details").
+//! Defines each transform for a single value ("Bucket Transform Details", "Truncate Transform Details").
 
 use crate::error::{Error, Result};
 use crate::transform::Transform;
@@ -8,11 +8,11 @@ use crate::value::calendar::{CivilDate, MICROS_PER_DAY, NANOS_PER_DAY};
 use crate::value::{Value, bounds, decimal};
 
 impl Transform {
-    /// The result for one value of a column of type `source`; null for null.
+    /// Applies the transform to a value of a column of type `source`; null for null.
     ///
     /// # Errors
-    /// `Invalid` where the transform does not take the type, the value is not one of it, or the result does not fit its
-    /// type (hours beyond the year 246,953); `Unsupported` for an unknown transform.
+    /// `Invalid` if the transform does not accept the type, the value is not of the type, or the result does not fit
+    /// its type (hours beyond the year 246,953); `Unsupported` for an unknown transform.
     pub fn apply(&self, source: &Type, value: Option<&Value>) -> Result<Option<Value>> {
         if let Self::Unknown(text) = self {
             return Err(Error::unsupported(format!("unknown transform {text}")));
@@ -35,12 +35,12 @@ impl Transform {
             .ok_or_else(|| Error::invalid(format!("transform {self} of a {} as {source} has no result", value.kind())))
     }
 
-    /// Whether results of this transform of a type may wrap around, which `truncate` of numbers does near the smallest one.
+    /// Whether results for a type may wrap around, as `truncate` of numbers does near the smallest number.
     pub(crate) fn may_wrap(&self, source: &Type) -> bool {
         matches!((self, source.as_primitive()), (Self::Truncate(_), Some(PrimitiveType::Int | PrimitiveType::Long)))
     }
 
-    /// Whether the result for this value wraps around: it is above the value, where all others are at most the value.
+    /// Whether the result for this value wraps around: then it is above the value, and in all other cases it is not.
     pub(crate) fn wraps(&self, value: &Value) -> bool {
         let Self::Truncate(width) = self else { return false };
         match (value, truncate(value, *width)) {
@@ -50,7 +50,7 @@ impl Transform {
         }
     }
 
-    /// The one result that values near the smallest number wrap around to, and no other value has.
+    /// The result that values near the smallest number wrap around to; no other value has this result.
     pub(crate) fn wrapped(&self, source: &Type) -> Option<Value> {
         let smallest = match source.as_primitive()? {
             PrimitiveType::Int => Value::Int(i32::MIN),
@@ -60,8 +60,8 @@ impl Transform {
         if self.wraps(&smallest) { self.apply(source, Some(&smallest)).ok()? } else { None }
     }
 
-    /// The wrapped result of an `int` as the `long` that its column was promoted to. Files written before have it in their
-    /// partitions, where no value of a `long` has this result.
+    /// The wrapped result of an `int`, as the `long` that its column was promoted to. Partitions from before the
+    /// promotion may have it, although no `long` has this result.
     pub(crate) fn wrapped_before_promotion(&self, source: &Type) -> Option<Value> {
         if source.as_primitive()? != &PrimitiveType::Long {
             return None;
@@ -90,7 +90,7 @@ pub(crate) fn bucket_of(hash: u32, buckets: u32) -> i32 {
     ((hash & 0x7fff_ffff) % buckets.max(1)) as i32
 }
 
-/// The hash of a value of a type that `bucket` takes.
+/// Hashes a value of a type that `bucket` accepts.
 fn bucket_hash(value: &Value, source: &PrimitiveType) -> Option<u32> {
     use PrimitiveType as T;
     Some(match (source, value) {
@@ -105,9 +105,9 @@ fn bucket_hash(value: &Value, source: &PrimitiveType) -> Option<u32> {
     })
 }
 
-/// `v - (v mod width)` with a remainder that is not negative; text and bytes cut to a length.
+/// Computes `v - (v mod width)` with a non-negative remainder, or cuts text and bytes to a length.
 ///
-/// Below the smallest number that the type holds the result wraps around, as in the reference implementation.
+/// Near the smallest number of the type the result wraps around, as in the reference implementation.
 fn truncate(value: &Value, width: u32) -> Option<Value> {
     Some(match value {
         Value::Int(v) => Value::Int(v.wrapping_sub(i64::from(*v).rem_euclid(i64::from(width.max(1))) as i32)),

@@ -1,4 +1,4 @@
-//! `bucket` over Arrow arrays.
+//! Applies `bucket` to Arrow arrays.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::transform::murmur3::{absorb, finish, hash_long, murmur3_32, scramble};
 use crate::value::decimal;
 
-/// The buckets of `array`, or none where `bucket` does not take its type.
+/// Computes the buckets of `array`; `None` if `bucket` does not accept its type.
 pub(super) fn kernel(array: &ArrayRef, buckets: u32) -> Result<Option<ArrayRef>> {
     let Some(buckets) = Remainder32::new(buckets) else {
         return Err(Error::invalid(format!("bucket[{buckets}]: the number must be between 1 and {}", i32::MAX)));
@@ -107,7 +107,7 @@ fn of_nanos(values: &[i64], buckets: Remainder32) -> Vec<i32> {
     })
 }
 
-/// Timestamps of a unit of `MICROS` microseconds; those beyond the range of microseconds are refused.
+/// Computes buckets of timestamps whose unit is `MICROS` microseconds; refuses those outside the range of microseconds.
 fn of_coarse<const MICROS: i64>(values: &[i64], nulls: Option<&NullBuffer>, buckets: Remainder32) -> Result<Vec<i32>> {
     let beyond = |value: &i64| value.checked_mul(MICROS).is_none();
     let valid = |i: usize| nulls.is_none_or(|nulls| nulls.is_valid(i));
@@ -128,7 +128,7 @@ fn of_times_of_day<const MICROS: i64>(values: &[i32], buckets: Remainder32) -> V
     values.iter().map(|value| buckets.of(positive(hash_long(i64::from(*value) * MICROS))) as i32).collect()
 }
 
-/// Decimals of 128 bits: a block whose values all fit 64 bits (nearly every one) takes the quick way.
+/// Computes buckets of 128-bit decimals. A block whose values all fit in 64 bits, as almost always, takes a fast path.
 fn of_wide_decimals(values: &[i128], buckets: Remainder32) -> Vec<i32> {
     let mut narrow = [0; BLOCK];
     by_block(values, |values, out| {
@@ -174,7 +174,7 @@ fn of_fixed(array: &FixedSizeBinaryArray, buckets: Remainder32) -> Vec<i32> {
     array.value_data().chunks_exact(width).map(|v| buckets.of(positive(murmur3_32(v))) as i32).collect()
 }
 
-/// The hash without its sign bit.
+/// Clears the sign bit of a hash.
 #[inline(always)]
 fn positive(hash: u32) -> u32 {
     hash & 0x7fff_ffff
@@ -208,7 +208,7 @@ vectorized! {
 }
 
 vectorized! {
-    /// Decimals of at most 64 bits.
+    /// Computes buckets of decimals that fit in 64 bits.
     fn decimals(values: &[i64], out: &mut [i32], buckets: Remainder32) {
         for (out, value) in out.iter_mut().zip(values) {
             *out = buckets.of(positive(hash_decimal(*value))) as i32;
@@ -225,7 +225,7 @@ vectorized! {
 }
 
 vectorized! {
-    /// Writes the low halves of `values`; whether these say all.
+    /// Writes the low halves of `values`; returns whether nothing is lost.
     fn narrowed(values: &[i128], out: &mut [i64]) -> bool {
         let mut lost = 0;
         for (out, value) in out.iter_mut().zip(values) {
@@ -236,10 +236,10 @@ vectorized! {
     }
 }
 
-/// The hash of the minimal big-endian bytes of a number of 64 bits, without a branch.
+/// Hashes the minimal big-endian bytes of a 64-bit number without branches.
 ///
-/// The number is moved up until its first byte that counts is on top: the words of the hash are then the two halves with
-/// their bytes turned round, and a part of a word is filled with zeros as the hash wants it.
+/// The number is shifted left until its first significant byte is on top. The words to hash are then its two halves
+/// with bytes swapped, and a partial word is already padded with zeros as the hash requires.
 #[inline(always)]
 fn hash_decimal(value: i64) -> u32 {
     let value_bits = 64 - (value ^ value >> 63).leading_zeros();
@@ -249,7 +249,7 @@ fn hash_decimal(value: i64) -> u32 {
     let whole_first = bytes >= 4;
     let hash = if whole_first { absorb(0, first) } else { 0 };
     let rest = if whole_first { second } else { first };
-    // A rest of no bytes is zero and changes nothing; eight bytes end with a whole word.
+    // An empty rest is zero and changes nothing; eight bytes end with a whole word.
     let hash = if bytes == 8 { absorb(hash, rest) } else { hash ^ scramble(rest) };
     finish(hash ^ bytes)
 }

@@ -1,16 +1,16 @@
-//! Hashes of texts and bytes where they lie in Arrow's buffers.
+//! Hashes texts and bytes in Arrow's buffers.
 
 use arrow_buffer::Buffer;
 
 use crate::transform::murmur3::{absorb, finish, murmur3_32, scramble};
 
-/// The longest value that lies in its view.
+/// Maximum length of a value that is stored in its view.
 pub(super) const INLINE: usize = 12;
 
-/// The hash of `data[start..end]`.
+/// Hashes `data[start..end]`.
 ///
-/// The last bytes are read as one word together with what follows them in the buffer, and masked: a loop over one, two or
-/// three bytes would be mispredicted for every other value.
+/// The last bytes are read as one word together with the bytes after them in the buffer, and masked: a loop over one,
+/// two or three bytes would mispredict every other value.
 #[inline]
 pub(super) fn hash_at(data: &[u8], start: usize, end: usize) -> u32 {
     let Some(value) = data.get(start..end) else { return murmur3_32(&[]) };
@@ -20,11 +20,11 @@ pub(super) fn hash_at(data: &[u8], start: usize, end: usize) -> u32 {
         Some(word) => u32::from_le_bytes(*word) & low_bytes(rest.len()),
         None => rest.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte)),
     };
-    // Without a rest the tail is zero, and a zero leaves the hash as it is.
+    // A tail of length zero is zero, which leaves the hash unchanged.
     finish(hash ^ scramble(tail) ^ value.len() as u32)
 }
 
-/// The hash of the value of a view.
+/// Hashes the value of a view.
 #[inline]
 pub(super) fn hash_view(view: u128, buffers: &[Buffer]) -> u32 {
     let length = view as u32;
@@ -38,7 +38,7 @@ pub(super) fn hash_view(view: u128, buffers: &[Buffer]) -> u32 {
     }
 }
 
-/// The bytes beyond the length are zero: Arrow's format says so.
+/// Hashes a value stored in its view. By Arrow's format the bytes after its end are zero.
 #[inline(always)]
 fn hash_inline(view: u128, length: u32) -> u32 {
     let words = [(view >> 32) as u32, (view >> 64) as u32, (view >> 96) as u32];
@@ -51,7 +51,7 @@ fn hash_inline(view: u128, length: u32) -> u32 {
     finish(hash ^ scramble(rest) ^ length)
 }
 
-/// A mask of the low `count` bytes, of at most three.
+/// Mask of the low `count` bytes, up to three.
 #[inline(always)]
 fn low_bytes(count: usize) -> u32 {
     (1u32 << (8 * (count & 3))) - 1

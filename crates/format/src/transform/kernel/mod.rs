@@ -1,8 +1,8 @@
-//! The transforms over Arrow arrays: for every array, what [`Transform::apply`] says of each of its values.
+//! Applies transforms to Arrow arrays: the results are those of [`Transform::apply`] for each value.
 //!
-//! Work goes block by block through small buffers that stay in the nearest cache: the loop over a block has no branch and
-//! no allocation, so that the compiler can use vectors, and a block is written out once. Slots under a null hold anything;
-//! they are computed like the others, and the null bitmap of the input is shared.
+//! Work is done in blocks with small buffers that stay in the L1 cache. The loop over a block has no branch and no
+//! allocation, so the compiler can vectorize it. Slots under a null may contain anything; they are computed like the
+//! others, and the result shares the null bitmap of the input.
 
 mod bucket;
 mod bytes;
@@ -24,15 +24,15 @@ use crate::transform::Transform;
 pub use truncate::{SHORT_HEAD, Truncated, truncate_equally, truncate_unchecked};
 
 impl Transform {
-    /// The results for all values of `array`; null for null.
+    /// Computes the results for all values of `array`; null for null.
     ///
-    /// Arrow's type stands for the type of the specification: small integers are taken for `int` or `long`, timestamps of
-    /// any unit for what they mean, views and large offsets for `string` and `binary`. The result is an `Int32` array
-    /// (`bucket`, `year`, `month`, `hour`), a `Date32` array (`day`), or has the type of the input. A dictionary is
-    /// transformed once, however often its values are used.
+    /// The Arrow type selects the type of the specification: small integers count as `int` or `long`, timestamps in any
+    /// unit as what they mean, views and large offsets as `string` and `binary`. The result is an `Int32` array
+    /// (`bucket`, `year`, `month`, `hour`), a `Date32` array (`day`), or has the type of the input. The values of a
+    /// dictionary are transformed once each.
     ///
     /// # Errors
-    /// `Invalid` where the transform does not take the type, or where a result does not fit its type; `Unsupported` for an
+    /// `Invalid` if the transform does not accept the type, or if a result does not fit its type; `Unsupported` for an
     /// unknown transform.
     pub fn kernel(&self, array: &ArrayRef) -> Result<ArrayRef> {
         if let DataType::Dictionary(_, _) = array.data_type() {
@@ -63,7 +63,7 @@ impl Transform {
                     taken.map_err(|error| Error::invalid(format!("transform {self}: {error}")))
                 };
                 match self.kernel(dictionary.values()) {
-                    // No row may have that value; else the error is of the first one that has.
+                    // Perhaps no row uses the value. Otherwise the error must be that of the first row that does.
                     Err(Error::Value { .. }) => self.kernel(&plain(dictionary.values())?),
                     results => plain(&results?),
                 }
@@ -76,7 +76,7 @@ fn refused(transform: &Transform, array: &ArrayRef) -> Error {
     Error::invalid(format!("transform {transform} does not take Arrow type {}", array.data_type()))
 }
 
-/// Small integers as the `int` or `long` that they are columns of.
+/// Widens small integers to `int` or `long`.
 fn widened(array: &ArrayRef) -> ArrayRef {
     macro_rules! widen {
         ($from:ty, $to:ident) => {{
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     thread_local! {
-        /// What the tests of this thread make of the machine.
+        /// Overrides the CPU features in tests of this thread.
         pub(super) static FORCED: Cell<Option<Vectors>> = const { Cell::new(None) };
     }
 
@@ -114,7 +114,7 @@ mod tests {
         Arc::new(PrimitiveArray::<T>::from_iter_values(values.iter().map(|value| native(*value))))
     }
 
-    /// What vectors a function is compiled for must not show in its results.
+    /// The results must not depend on the vector instructions that a function is compiled for.
     #[test]
     fn all_vectors_give_the_same() {
         let values: Vec<i64> =

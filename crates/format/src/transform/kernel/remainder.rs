@@ -1,27 +1,27 @@
-//! Remainders by a divisor that is known when a kernel begins: a multiplication and a correction instead of a division.
+//! Remainders for a divisor that is constant during a kernel: a multiplication and a correction instead of a division.
 //!
-//! With `m = floor((2^n - 1) / d)`, the quotient `floor(v * m / 2^n)` is that of `v / d` or one less, for every `v` below
-//! `2^n`: `m >= 2^n / d - 1`, so `v * m / 2^n >= v / d - v / 2^n > v / d - 1`. The remainder is then below `2 * d`, and
-//! `min(r, r - d)` (which wraps around where `r < d`) mends it as long as `2 * d <= 2^n`.
+//! With `m = floor((2^n - 1) / d)`, the quotient `floor(v * m / 2^n)` equals that of `v / d` or is one less, for every
+//! `v` below `2^n`: `m >= 2^n / d - 1`, so `v * m / 2^n >= v / d - v / 2^n > v / d - 1`. The remainder is then below `2
+//! * d`, and `min(r, r - d)` (which wraps around if `r < d`) corrects it as long as `2 * d <= 2^n`.
 
-/// Remainders of 32-bit numbers by a divisor of 31 bits.
+/// Remainders of 32-bit numbers for a 31-bit divisor.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Remainder32 {
     divisor: u32,
     reciprocal: u32,
-    /// The remainder of -2^31, which is not negative.
+    /// Non-negative remainder of -2^31.
     bias: u32,
 }
 
 impl Remainder32 {
-    /// None for zero and for more than 31 bits.
+    /// `None` for zero and for divisors over 31 bits.
     pub(super) fn new(divisor: u32) -> Option<Self> {
         let sound = (1..1 << 31).contains(&divisor);
         let bias = sound.then(|| i64::from(i32::MIN).rem_euclid(i64::from(divisor)) as u32)?;
         Some(Self { divisor, reciprocal: u32::MAX / divisor, bias })
     }
 
-    /// The remainder of `value`.
+    /// Remainder of `value`.
     #[inline(always)]
     pub(super) fn of(self, value: u32) -> u32 {
         let quotient = ((u64::from(value) * u64::from(self.reciprocal)) >> 32) as u32;
@@ -29,7 +29,7 @@ impl Remainder32 {
         remainder.min(remainder.wrapping_sub(self.divisor))
     }
 
-    /// The remainder of a signed number, which is not negative.
+    /// Non-negative remainder of a signed number.
     #[inline(always)]
     pub(super) fn of_signed(self, value: i32) -> i32 {
         let sum = self.of(value as u32 ^ 1 << 31) + self.bias;
@@ -37,21 +37,21 @@ impl Remainder32 {
     }
 }
 
-/// Remainders of 64- and 128-bit numbers by a divisor of 31 bits.
+/// Remainders of 64- and 128-bit numbers for a 31-bit divisor.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Remainder64 {
     divisor: u64,
     reciprocal: u64,
-    /// The remainder of -2^63.
+    /// Non-negative remainder of -2^63.
     bias: u64,
-    /// The remainder of 2^64.
+    /// Remainder of 2^64.
     high: u64,
-    /// The remainder of -2^127.
+    /// Non-negative remainder of -2^127.
     wide_bias: u64,
 }
 
 impl Remainder64 {
-    /// None for zero and for more than 31 bits.
+    /// `None` for zero and for divisors over 31 bits.
     pub(super) fn new(divisor: u32) -> Option<Self> {
         if !(1..1 << 31).contains(&divisor) {
             return None;
@@ -66,7 +66,7 @@ impl Remainder64 {
         })
     }
 
-    /// The remainder of `value`.
+    /// Remainder of `value`.
     #[inline(always)]
     fn of(self, value: u64) -> u64 {
         let quotient = ((u128::from(value) * u128::from(self.reciprocal)) >> 64) as u64;
@@ -78,11 +78,11 @@ impl Remainder64 {
         below_twice.min(below_twice.wrapping_sub(self.divisor))
     }
 
-    /// The remainder of a signed number, which is not negative.
+    /// Non-negative remainder of a signed number.
     ///
-    /// No vector has the high half of a product of 64 by 64 bits, so it is put together of products of 32 by 32 bits. The
-    /// lowest of the four is left out, and the fractions of the two in the middle: the quotient falls short by at most two
-    /// more, the remainder is below `4 * d`, and with the bias below `5 * d`.
+    /// Vector instructions do not return the high half of a 64 by 64 bit product, so it is computed from 32 by 32 bit
+    /// products. The lowest of the four and the fractions of the two middle ones are omitted: the quotient is too small
+    /// by up to two more, the remainder is below `4 * d`, and with the bias below `5 * d`.
     #[inline(always)]
     pub(super) fn of_signed(self, value: i64) -> i64 {
         const LOW: u64 = u32::MAX as u64;
@@ -96,7 +96,7 @@ impl Remainder64 {
         self.mended(remainder) as i64
     }
 
-    /// As [`Self::of_signed`]; the halves are taken one by one.
+    /// Like [`Self::of_signed`], computed from the two halves.
     #[inline(always)]
     pub(super) fn of_wide(self, value: i128) -> i64 {
         if let Ok(value) = i64::try_from(value) {

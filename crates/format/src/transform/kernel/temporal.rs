@@ -1,4 +1,4 @@
-//! `year`, `month`, `day` and `hour` over Arrow arrays.
+//! Applies `year`, `month`, `day` and `hour` to Arrow arrays.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::value::calendar::CivilDate;
 
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// The results of a transform of time, or none where it does not take the type of `array`.
+/// Computes the results of a time transform; `None` if it does not accept the type of `array`.
 pub(super) fn kernel(transform: &Transform, array: &ArrayRef) -> Result<Option<ArrayRef>> {
     let nulls = array.nulls();
     let results = match array.data_type() {
@@ -56,7 +56,7 @@ pub(super) fn kernel(transform: &Transform, array: &ArrayRef) -> Result<Option<A
     }))
 }
 
-/// Results for timestamps of `PER_SECOND` units a second.
+/// Computes the results for timestamps with `PER_SECOND` units per second.
 fn timestamps<const PER_SECOND: i64>(
     transform: &Transform,
     values: &[i64],
@@ -76,7 +76,7 @@ fn timestamps<const PER_SECOND: i64>(
     scalar(transform, values, nulls, PER_SECOND * SECONDS_PER_DAY, |value| value)
 }
 
-/// Turns days into years or months where that is asked for; whether all days were in the range of the quick way.
+/// Converts days to years or months for those transforms; returns whether all days were in the range of the fast path.
 fn civil(transform: &Transform, days: &mut [i32]) -> bool {
     match transform {
         Transform::Year => years(days),
@@ -85,7 +85,8 @@ fn civil(transform: &Transform, days: &mut [i32]) -> bool {
     }
 }
 
-/// The same, value by value, for arrays that hold something out of the ordinary: far times, or garbage under a null.
+/// Computes the results value by value, for arrays that the fast path cannot handle: distant times, or garbage under a
+/// null.
 fn scalar<T: Copy>(
     transform: &Transform,
     values: &[T],
@@ -116,7 +117,7 @@ fn scalar<T: Copy>(
     values.iter().enumerate().map(result).collect()
 }
 
-/// A unit of time, in units of a timestamp: a power of two times an odd number.
+/// Length of a time unit, in units of a timestamp, as a power of two times an odd number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     shift: u32,
@@ -132,16 +133,16 @@ impl Span {
     }
 }
 
-/// Added to a number of less than 51 bits, this leaves the number as an integer in the low bits of the sum.
+/// Adding this to a number below 51 bits leaves the number as an integer in the low bits of the sum.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 const ROUND_BITS: i64 = 0x4338_0000_0000_0000;
 
 vectorized! {
-    /// How often a span has passed, rounded down; whether all are exact and fit.
+    /// Divides by a span, rounding down; returns whether all results are exact and fit.
     ///
-    /// No vector divides integers, so the odd part of the division is one of doubles. A number of 51 bits is exact in
-    /// them; the nearest whole quotient leaves a remainder of at most half the divisor, which is exact too, and one that
-    /// is negative says that the quotient was rounded up.
+    /// Vector instructions cannot divide integers, so the odd part of the division uses doubles. A number of 51 bits is
+    /// exact as a double. The nearest integer quotient leaves a remainder of half the divisor or less, which is exact
+    /// too, and a negative remainder means that the quotient was rounded up.
     fn passed(values: &[i64], out: &mut [i32], span: Span) -> bool {
         let mut lost = 0;
         for (out, value) in out.iter_mut().zip(values) {
@@ -158,48 +159,48 @@ vectorized! {
     }
 }
 
-/// Cycles of 400 years that are added so that the days of a million years before and after are positive.
+/// Cycles of 400 years that are added, so that days up to a million years before and after 1970 are positive.
 const CYCLES: i32 = 3_600;
 /// Days from 1 March of the year `-400 * CYCLES` to 1970-01-01.
 const SHIFT: u32 = 719_468 + 146_097 * CYCLES as u32;
 
-/// A day, in years that begin in March (so that the leap day is the last), by Neri and Schneider's "Euclidean affine
-/// functions": divisions become multiplications whose low part is the remainder.
+/// A date, in years that start in March (so that the leap day is the last), by Neri and Schneider's "Euclidean affine
+/// functions": divisions become multiplications whose low half contains the remainder.
 struct Shifted {
-    /// Years from 1 March of the year `-400 * CYCLES`.
+    /// Years since 1 March of the year `-400 * CYCLES`.
     year: u32,
-    /// From 0 on.
+    /// Counted from 0.
     day_of_year: u32,
 }
 
 impl Shifted {
-    /// Exact where `days + SHIFT` is not negative and has 30 bits.
+    /// Exact if `days + SHIFT` is not negative and fits in 30 bits.
     #[inline(always)]
     fn from_days(days: i32) -> Self {
         let quarter_days = (days as u32).wrapping_add(SHIFT).wrapping_mul(4) | 3;
         let century = quarter_days / 146_097;
         let of_century = quarter_days.wrapping_sub(century.wrapping_mul(146_097)) | 3;
-        // floor(n / 1461) = floor(2939745 * n / 2^32) for the n that occur, and the low half holds the remainder.
+        // floor(n / 1461) = floor(2939745 * n / 2^32) for every n that occurs, and the low half contains the remainder.
         let product = 2_939_745 * u64::from(of_century);
         let day_of_year = (product as u32) / 2_939_745 / 4;
         Self { year: century.wrapping_mul(100).wrapping_add((product >> 32) as u32), day_of_year }
     }
 }
 
-/// Whether the quick way is exact, to be gathered by `|`: zero if it is.
+/// Zero if the fast path is exact; results are combined by `|`.
 #[inline(always)]
 fn out_of_range(days: i32) -> u32 {
     (days as u32).wrapping_add(SHIFT) >> 30
 }
 
 vectorized! {
-    /// Days become years; whether all were in range.
+    /// Converts days to years; returns whether all were in range.
     fn years(values: &mut [i32]) -> bool {
         let mut outside = 0;
         for value in values {
             outside |= out_of_range(*value);
             let date = Shifted::from_days(*value);
-            // January and February, from day 306 on, are of the next year.
+            // January and February, from day 306 on, belong to the next year.
             let year = date.year.wrapping_add(u32::from(date.day_of_year >= 306));
             *value = (year as i32).wrapping_sub(1970 + 400 * CYCLES);
         }
@@ -208,7 +209,7 @@ vectorized! {
 }
 
 vectorized! {
-    /// Days become months; whether all were in range.
+    /// Converts days to months; returns whether all were in range.
     fn months(values: &mut [i32]) -> bool {
         let mut outside = 0;
         for value in values {

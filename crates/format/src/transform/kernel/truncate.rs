@@ -1,4 +1,4 @@
-//! `truncate` over Arrow arrays.
+//! Applies `truncate` to Arrow arrays.
 
 use std::mem::MaybeUninit;
 use std::ops::BitOr;
@@ -22,7 +22,7 @@ use super::vectorized::{BLOCK, by_block, vectorized};
 use crate::error::{Error, Result};
 use crate::value::bounds::truncate_bytes;
 
-/// The values of `array` cut to `width`, or none where `truncate` does not take its type.
+/// Truncates the values of `array` to `width`; `None` if `truncate` does not accept its type.
 pub(super) fn kernel(array: &ArrayRef, width: u32) -> Result<Option<ArrayRef>> {
     let (Some(small), Some(large)) = (Remainder32::new(width), Remainder64::new(width)) else {
         return Err(no_width(width));
@@ -48,7 +48,7 @@ fn no_width(width: u32) -> Error {
     Error::invalid(format!("truncate[{width}]: the number must be between 1 and {}", i32::MAX))
 }
 
-/// Numbers: the result keeps precision, scale and all else of the type.
+/// Truncates numbers; the result keeps the type with its precision and scale.
 fn numbers<T: ArrowPrimitiveType>(array: &ArrayRef, kernel: impl FnMut(&[T::Native], &mut [T::Native])) -> ArrayRef {
     let array = array.as_primitive::<T>();
     let values = by_block(array.values(), kernel);
@@ -72,7 +72,7 @@ vectorized! {
     }
 }
 
-/// Decimals of 128 bits: a block whose values all fit 64 bits (nearly every one) takes the quick way.
+/// Truncates 128-bit decimals. A block whose values all fit in 64 bits, as almost always, takes a fast path.
 fn wide(values: &[i128], out: &mut [i128], width: Remainder64) {
     let mut narrow = [0; BLOCK];
     let (narrow, _) = narrow.split_at_mut(values.len());
@@ -96,14 +96,14 @@ vectorized! {
     }
 }
 
-/// Where a text that is longer than `length` bytes ends when it is cut to `length` code points; `is_ascii` stays as it is
-/// where all that is left is ASCII.
+/// Returns where to cut a text longer than `length` bytes to `length` code points. Sets `is_ascii` to false if the
+/// result may not be ASCII.
 #[inline(always)]
 fn text_end(text: &[u8], length: usize, is_ascii: &mut bool) -> usize {
     match text.get(..length) {
-        // As many bytes as code points.
+        // One byte per code point.
         Some(head) if head.is_ascii() => length,
-        // The code point after the last one that stays begins with the first byte that continues none.
+        // The next code point starts at the first byte that is not a continuation byte.
         _ => {
             *is_ascii = false;
             let starts = text.iter().enumerate().filter(|(_, byte)| **byte & 0xc0 != 0x80);
@@ -117,21 +117,21 @@ fn bytes_end(bytes: &[u8], length: usize, _: &mut bool) -> usize {
     truncate_bytes(bytes, length).len()
 }
 
-/// What `truncate` made of texts or bytes, and what it has seen of them.
+/// Result of `truncate` for texts or bytes.
 #[derive(Debug, Clone)]
 pub struct Truncated {
-    /// The results, as [`Transform::kernel`](crate::transform::Transform::kernel) gives them.
+    /// The results, as from [`Transform::kernel`](crate::transform::Transform::kernel).
     pub results: ArrayRef,
-    /// Whether all results are known to be ASCII, so that they need no UTF-8 check.
+    /// Whether all results are known to be ASCII and need no UTF-8 check.
     pub is_ascii: bool,
 }
 
-/// Truncates unchecked strings or binaries to `width`; `None` if they are outside the data of the array. The kernel
-/// follows all offsets anyway and reads most bytes, so checking both on the way costs nearly nothing. A string that is
-/// not UTF-8 may give a result that is not.
+/// Truncates unchecked strings or binaries to `width`; `None` if their offsets do not ascend within the data of the
+/// array. The kernel visits all offsets anyway and reads most bytes, so checking both at the same time costs almost
+/// nothing. A string that is not valid UTF-8 may give a result that is not.
 ///
 /// # Errors
-/// `Invalid` for an array without offsets (views, other types), and for a width that `truncate` does not take.
+/// `Invalid` for an array without offsets (views, other types), and for a width that `truncate` does not accept.
 pub fn truncate_unchecked(array: &ArrayRef, width: u32) -> Result<Option<Truncated>> {
     if Remainder32::new(width).is_none() {
         return Err(no_width(width));
@@ -146,8 +146,8 @@ pub fn truncate_unchecked(array: &ArrayRef, width: u32) -> Result<Option<Truncat
     })
 }
 
-/// Texts and bytes one after the other: their first parts are moved together. `ascii_only` says that only bytes of ASCII
-/// are code points of their own. None where offsets do not ascend within the data.
+/// Truncates texts or bytes and concatenates their heads. With `ascii_only` a byte counts as a code point only if it is
+/// ASCII. `None` if offsets do not ascend within the data.
 fn bytes<T: ByteArrayType<Offset: ArrowNativeTypeOp + BitOr<Output = T::Offset>>>(
     shared: &ArrayRef,
     array: &GenericByteArray<T>,
@@ -182,7 +182,7 @@ fn bytes<T: ByteArrayType<Offset: ArrowNativeTypeOp + BitOr<Output = T::Offset>>
             ends.extend(few.iter().map(|end| T::Offset::usize_as(before + *end as usize)));
             continue;
         }
-        // The ways above have looked at every offset themselves.
+        // The faster functions above check all offsets themselves.
         if !ascend(block) {
             return None;
         }
@@ -193,14 +193,14 @@ fn bytes<T: ByteArrayType<Offset: ArrowNativeTypeOp + BitOr<Output = T::Offset>>
             let end = if is_whole { value.len() } else { end_of(value, length, &mut is_ascii) };
             has_whole |= is_whole;
             out.extend_from_slice(value.get(..end).unwrap_or_default());
-            // At most the end of the input's offset, so it fits the type.
+            // No larger than the input's offset, so it fits the type.
             ends.push(T::Offset::usize_as(out.len()));
         }
-        // Values that stay whole were only moved.
+        // Values that are not cut were not checked yet.
         is_ascii = is_ascii && (!has_whole || out.get(before..).is_some_and(<[u8]>::is_ascii));
     }
-    // SAFETY: the ends rise from 0 to the number of bytes; texts were cut at code points, of valid UTF-8 unless the caller
-    // of `truncate_unchecked` finds that they are not.
+    // SAFETY: the ends ascend from 0 to the number of bytes; texts were cut at code points, and are valid UTF-8 unless
+    // the caller of `truncate_unchecked` finds that they are not.
     let array = unsafe {
         let ends = OffsetBuffer::new_unchecked(ScalarBuffer::from(ends));
         GenericByteArray::<T>::new_unchecked(ends, Buffer::from_vec(out), array.nulls().cloned())
@@ -208,17 +208,17 @@ fn bytes<T: ByteArrayType<Offset: ArrowNativeTypeOp + BitOr<Output = T::Offset>>
     Some(Truncated { results: Arc::new(array), is_ascii })
 }
 
-/// Whether no offset is negative or below the one before it.
+/// Whether no offset is negative or less than the one before it.
 fn ascend<O: ArrowNativeTypeOp + BitOr<Output = O>>(offsets: &[O]) -> bool {
     let Some((_, starts)) = offsets.split_last() else { return true };
-    // The sign of all.
+    // The sign bit of all values at once.
     let sign = starts.iter().zip(offsets.iter().skip(1));
     sign.fold(O::default(), |sign, (start, end)| sign | *start | *end | end.sub_wrapping(*start)) >= O::default()
 }
 
-/// Puts the first `length` bytes of all values of `array` one after the other into `out`, which has room for just these:
-/// what `truncate` gives where no value is shorter. No where one is, where the first bytes of a text are not its first code
-/// points, or where `length` is more than [`SHORT_HEAD`]; `out` holds anything then.
+/// Writes the first `length` bytes of all values to `out`, which must have exactly that size: the results of `truncate`
+/// if no value is shorter. Returns false if a value is shorter, if the first bytes of a text are not its first code
+/// points, or if `length` exceeds [`SHORT_HEAD`]; the contents of `out` are unspecified then.
 pub fn truncate_equally<T>(array: &GenericByteArray<T>, length: usize, out: &mut [MaybeUninit<u8>]) -> bool
 where
     T: ByteArrayType<Offset: ArrowNativeTypeOp + BitOr<Output = T::Offset>>,
@@ -236,7 +236,7 @@ where
     rest.is_empty()
 }
 
-/// Offsets block by block; each block begins with the end of the one before.
+/// Offsets in blocks; each block starts with the end of the previous one.
 struct Blocks<'a, O>(&'a [O]);
 
 impl<'a, O> Iterator for Blocks<'a, O> {
@@ -250,16 +250,15 @@ impl<'a, O> Iterator for Blocks<'a, O> {
     }
 }
 
-/// Bytes of a long value that stand in its view.
+/// Number of bytes of a long value that its view contains.
 const PREFIX: usize = 4;
-/// Bytes of the longest head that is read at once.
+/// Maximum length of heads that are read at once.
 pub const SHORT_HEAD: usize = 16;
 
-/// [`short_heads`] of a block without a value shorter than `length`: the heads are as long as one another, and what is
-/// left is to read them. Of long values that is a miss of the cache for each, and the processor has the more of them on
-/// their way at a time, the fewer instructions stand between two and the fewer heads lie on two lines: all is checked
-/// before, no head is read wider than it must be, and what else is to be done with them comes after (1.5 to 2 times as
-/// many values a second as in one loop).
+/// [`short_heads`] for a block without values shorter than `length`: all heads have the same length, so they only need
+/// to be read. For long values each read is a cache miss. The CPU has more of them in flight if there are fewer
+/// instructions between two reads and fewer heads cross a cache line. So all checks come first, no head is read wider
+/// than necessary, and all further work comes after the reads (1.5 to 2 times the throughput of a single loop).
 fn equal_heads<O: ArrowNativeTypeOp + BitOr<Output = O>>(
     offsets: &[O],
     data: &[u8],
@@ -285,7 +284,8 @@ fn heads_of<O: ArrowNativeTypeOp + BitOr<Output = O>, const WIDTH: usize>(
 ) -> Option<usize> {
     let least = O::usize_as(length);
     let (_, starts) = offsets.split_last()?;
-    // The sign of all: none is negative, none below the one before it, none nearer to it than `length`.
+    // The sign bit of all values at once: no offset is negative or less than the one before it, and no value is shorter
+    // than `length`.
     let sign = starts.iter().zip(offsets.iter().skip(1)).fold(O::default(), |sign, (start, end)| {
         let size = end.sub_wrapping(*start);
         sign | *start | *end | size | size.sub_wrapping(least)
@@ -296,7 +296,8 @@ fn heads_of<O: ArrowNativeTypeOp + BitOr<Output = O>, const WIDTH: usize>(
     let (slots, _) = heads.as_chunks_mut::<WIDTH>();
     let slots = slots.get_mut(..starts.len())?;
     for (slot, start) in slots.iter_mut().zip(starts) {
-        // SAFETY: the starts rise from no less than 0, and behind the last of them there are `WIDTH` bytes: checked above.
+        // SAFETY: the starts ascend from 0 or more, and there are `WIDTH` bytes after the last one; both were checked
+        // above.
         *slot = unsafe { data.as_ptr().add(start.as_usize()).cast::<[u8; WIDTH]>().read() };
     }
     if length < WIDTH {
@@ -308,11 +309,11 @@ fn heads_of<O: ArrowNativeTypeOp + BitOr<Output = O>, const WIDTH: usize>(
     (!ascii_only || heads.get(..used)?.is_ascii()).then_some(used)
 }
 
-/// Puts the first `length` bytes of each value of a block one after the other, and says how many these are together;
-/// none where a value is not as simple as that.
+/// Concatenates the first `length` bytes of each value of a block, and returns their total; `None` if any value is less
+/// simple.
 ///
-/// A head of any length is moved as a whole step, and the next one put over what is too much: there is no branch on the
-/// lengths, which is unpredictable. Long values are bound by memory: prefetching their beginnings gains nothing.
+/// Every head is copied at full width, and the next one overwrites the excess: this avoids a branch on the lengths,
+/// which are unpredictable. Long values are limited by memory, where prefetching gains nothing.
 fn short_heads<O: ArrowNativeType>(
     offsets: &[O],
     data: &[u8],
@@ -336,7 +337,7 @@ fn short_heads<O: ArrowNativeType>(
     (!ascii_only || heads.get(..used)?.is_ascii()).then_some(used)
 }
 
-/// Views: the buffers are shared; a view only gets shorter. `ascii_only` as in [`bytes`].
+/// Truncates views. The result shares the buffers; only the lengths in the views change. `ascii_only` as in [`bytes`].
 fn views<T: ByteViewType>(
     shared: &ArrayRef,
     array: &GenericByteViewArray<T>,
@@ -348,7 +349,7 @@ fn views<T: ByteViewType>(
     if array.views().iter().all(|view| *view as u32 as usize <= length) {
         return shared.clone();
     }
-    // Behind its length a view holds the value, or the first bytes of one that is too long for it.
+    // After its length, a view contains the value, or the first bytes of a longer one.
     let head = if length <= INLINE { (1 << (8 * length)) - 1 } else { 0 };
     let odd = if ascii_only { u128::from_le_bytes([0x80; 16]) } else { 0 };
     let cut = |view: &u128| {
@@ -362,13 +363,13 @@ fn views<T: ByteViewType>(
         shortened(*view, own, buffers, |value| end_of(value, length, &mut true))
     };
     let views = array.views().iter().map(cut).collect::<Vec<_>>();
-    // SAFETY: each view is one of the input or a first part of it that ends at a code point; the buffers are the same.
+    // SAFETY: each view is a view of the input, or its prefix that ends at a code point; the buffers are the same.
     let array =
         unsafe { GenericByteViewArray::<T>::new_unchecked(views.into(), Arc::clone(buffers), array.nulls().cloned()) };
     Arc::new(array)
 }
 
-/// The view of the first part of a value of `own` bytes.
+/// Shortens the view of a value of `own` bytes.
 #[inline(always)]
 fn shortened(view: u128, own: usize, buffers: &[Buffer], end_of: impl Fn(&[u8]) -> usize) -> u128 {
     let in_view = view.to_le_bytes();
@@ -381,7 +382,7 @@ fn shortened(view: u128, own: usize, buffers: &[Buffer], end_of: impl Fn(&[u8]) 
     let Some(value) = value else { return 0 };
     let end = end_of(value);
     if end > INLINE {
-        // Longer than fits a view: prefix, buffer and offset stay.
+        // Too long to be stored in the view: prefix, buffer and offset stay.
         return view & !u128::from(u32::MAX) | end as u128;
     }
     let mut bytes = [0; 16];

@@ -1,9 +1,9 @@
-//! Loops over blocks of values, compiled for each kind of vectors that a machine may have.
+//! Compiles loops over blocks for each set of vector instructions that a CPU may have.
 
-/// Values of one block: input and output of 8-byte values take half of a first-level cache.
+/// Values per block: input and output of 8-byte values take half of an L1 cache.
 pub(super) const BLOCK: usize = 1024;
 
-/// Applies `kernel` to blocks of `values`; it fills an output as long as its input.
+/// Applies `kernel` to blocks of `values`; it fills an output of the same length as its input.
 pub(super) fn by_block<T, O: Copy + Default>(values: &[T], mut kernel: impl FnMut(&[T], &mut [O])) -> Vec<O> {
     let mut out = Vec::with_capacity(values.len());
     let mut buffer = [O::default(); BLOCK];
@@ -15,8 +15,8 @@ pub(super) fn by_block<T, O: Copy + Default>(values: &[T], mut kernel: impl FnMu
     out
 }
 
-/// Makes a function over slices that is compiled for the vectors of AVX2 and AVX-512 as well, and picks what the machine
-/// has when it is called. The body must be a plain loop: what it calls has to be inlined to be compiled with it.
+/// Defines a function over slices that is also compiled for AVX2 and AVX-512, and selects at run time what the CPU
+/// supports. The body must be a plain loop: functions that it calls must be inlined to be compiled with it.
 macro_rules! vectorized {
     ($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $result:ty)? $body:block) => {
         $(#[$meta])*
@@ -35,7 +35,7 @@ macro_rules! vectorized {
                     body($($arg),*)
                 }
                 match $crate::transform::kernel::vectorized::vectors() {
-                    // SAFETY: the machine has what the function is compiled for, `vectors` has asked it.
+                    // SAFETY: `vectors` checked that the CPU has the instructions that the function is compiled for.
                     $crate::transform::kernel::vectorized::Vectors::Avx512 => return unsafe { avx512($($arg),*) },
                     // SAFETY: as above.
                     $crate::transform::kernel::vectorized::Vectors::Avx2 => return unsafe { avx2($($arg),*) },
@@ -48,7 +48,7 @@ macro_rules! vectorized {
 }
 pub(super) use vectorized;
 
-/// The vectors of the machine.
+/// Vector instructions of the CPU.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Vectors {
@@ -57,7 +57,7 @@ pub(super) enum Vectors {
     Avx512,
 }
 
-/// Asks the machine (the standard library does so once and remembers).
+/// Detects the instructions (the standard library detects them once and caches the result).
 #[cfg(target_arch = "x86_64")]
 pub(super) fn vectors() -> Vectors {
     #[cfg(test)]
