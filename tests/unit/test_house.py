@@ -29,29 +29,8 @@ NOT_PLAIN_PROSE = re.compile(
     r"|given out|is none|so many|of which|whatever is no|one door|the border|lies? in the clear|inside of)\b"
     r"|^(///|//!)? *Whatever is"
 )
-#: Rust whose comments are free of them; `commit`, `operation`, `maintain`, `snapshot` and `storage` still have some.
-PLAIN_RUST = [
-    "crates/format/src",
-    "crates/orc/src",
-    "crates/python/src",
-    "crates/table/src/arrow",
-    "crates/table/src/clock.rs",
-    "crates/table/src/error.rs",
-    "crates/table/src/file",
-    "crates/table/src/inspect",
-    "crates/table/src/interrupt.rs",
-    "crates/table/src/lib.rs",
-    "crates/table/src/limits.rs",
-    "crates/table/src/memory.rs",
-    "crates/table/src/orc_pool.rs",
-    "crates/table/src/plan",
-    "crates/table/src/read",
-    "crates/table/src/runtime.rs",
-    "crates/table/src/spill.rs",
-    "crates/table/src/stream",
-    "crates/table/src/transform.rs",
-    "crates/table/src/write",
-]
+#: Rust whose comments are free of them.
+PLAIN_RUST = ["crates/format/src", "crates/orc/src", "crates/python/src", "crates/table/src"]
 #: Of a thousand lines of Python.
 MOST_ANY = 7
 MOST_BYTES = 1_000_000
