@@ -1,11 +1,12 @@
-//! Days before 1582-10-15 in the hybrid calendar of Java, converted to the proleptic Gregorian days with the same year, month and day.
+//! Converts days before 1582-10-15 from Java's hybrid calendar to the proleptic Gregorian calendar, keeping year,
+//! month and day.
 
 /// 1582-10-15: the first day after the change.
 const CHANGE: i64 = -141_427;
 const SECONDS_A_DAY: i64 = 86_400;
 
-/// The Gregorian day whose year, month and day are those of `day` in the hybrid calendar. Years before the first are
-/// named without their era, as orc-core does: 1 BC becomes the year 1.
+/// The Gregorian day with the year, month and day that `day` has in the hybrid calendar. Years BC lose their era, as in
+/// orc-core: 1 BC becomes the year 1.
 pub(crate) fn day_from_julian(day: i64) -> i64 {
     if day >= CHANGE { day } else { julian_name(day).map_or(day, |(year, month, dom)| gregorian_day(year, month, dom)) }
 }
@@ -20,7 +21,7 @@ pub(crate) fn second_from_julian(second: i64) -> i64 {
     }
 }
 
-/// Year, month and day of month in the Julian calendar; `None` beyond any year that a date could mean.
+/// Year, month and day of month in the Julian calendar; `None` on overflow, far beyond any real date.
 fn julian_name(day: i64) -> Option<(i64, i64, i64)> {
     /// Days from 0000-03-01 (Julian) to 1970-01-01 (Gregorian).
     const ORIGIN: i64 = 719_470;
@@ -37,7 +38,7 @@ fn julian_name(day: i64) -> Option<(i64, i64, i64)> {
     Some((if year > 0 { year } else { 1 - year }, month, dom))
 }
 
-/// The day of a name in the proleptic Gregorian calendar.
+/// The day with this year, month and day of month in the proleptic Gregorian calendar.
 fn gregorian_day(year: i64, month: i64, dom: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
@@ -51,7 +52,7 @@ mod tests {
 
     #[test]
     fn named_days() {
-        // Hybrid day, and the proleptic one of the same name: 1582-10-04, 0001-01-01.
+        // Hybrid days and the proleptic days with the same date: 1582-10-04, 0001-01-01, and 1 BC, which becomes 0001.
         for (hybrid, proleptic) in [(-141_428, -141_438), (-719_164, -719_162), (-719_530, -719_162)] {
             assert_eq!(day_from_julian(hybrid), proleptic, "{hybrid}");
         }

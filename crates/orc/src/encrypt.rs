@@ -1,4 +1,4 @@
-//! Column encryption ("Column Encryption"): keys, initialisation vectors, AES/CTR.
+//! Column encryption ("Column Encryption"): keys, initialization vectors, AES/CTR.
 
 use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};
@@ -19,9 +19,10 @@ pub struct KeyName {
     pub algorithm: EncryptionAlgorithm,
 }
 
-/// Unwraps local keys, with which columns are encrypted.
+/// Unwraps local keys: the keys that encrypt the columns, themselves encrypted (wrapped) by a master key.
 pub trait KeyProvider: Debug + Send + Sync {
-    /// The local key, unwrapped by a master key; or `None` if the caller may not use that key, and the column is read masked.
+    /// Returns the local key, unwrapped by a master key, or `None` if the caller may not use the master key; the column
+    /// is then read masked.
     ///
     /// # Errors
     ///
@@ -42,7 +43,7 @@ impl Debug for MemoryKeys {
 }
 
 impl MemoryKeys {
-    /// Adds a master key. Material that is too short is padded with zeros, and cut if it is too long.
+    /// Adds a master key. Its material is padded with zeros or truncated to the length of the cipher's keys.
     ///
     /// # Errors
     ///
@@ -77,7 +78,8 @@ impl<F: Fn(&KeyName, &[u8]) -> Result<Option<Vec<u8>>> + Send + Sync> KeyProvide
     }
 }
 
-/// Unwraps a local key as Hadoop does: AES/CTR, the vector being the first 16 bytes of the wrapped key itself.
+/// Unwraps a local key as Hadoop does: with AES/CTR, and the first 16 bytes of the wrapped key as initialization
+/// vector.
 pub(crate) fn unwrap_key(algorithm: EncryptionAlgorithm, master: &[u8], wrapped: &[u8]) -> Result<Vec<u8>> {
     let vector =
         wrapped.first_chunk::<16>().ok_or_else(|| Error::corrupt("encryption", "a wrapped key is too short"))?;
@@ -86,7 +88,7 @@ pub(crate) fn unwrap_key(algorithm: EncryptionAlgorithm, master: &[u8], wrapped:
     Ok(key)
 }
 
-/// Bytes of a key of this cipher.
+/// The key length of a cipher in bytes.
 pub(crate) fn key_length(algorithm: EncryptionAlgorithm) -> Result<usize> {
     match algorithm {
         EncryptionAlgorithm::AesCtr128 => Ok(16),
@@ -95,7 +97,7 @@ pub(crate) fn key_length(algorithm: EncryptionAlgorithm) -> Result<usize> {
     }
 }
 
-/// A local key, and what is encrypted with it.
+/// A local key and its cipher.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct LocalKey {
     /// The cipher.
@@ -110,7 +112,7 @@ impl Debug for LocalKey {
 }
 
 impl LocalKey {
-    /// A key; it must have the length of the cipher.
+    /// A key; a short one is padded with zeros to the cipher's length, and a longer one is an error.
     pub(crate) fn new(algorithm: EncryptionAlgorithm, mut key: Vec<u8>) -> Result<Self> {
         let wanted = key_length(algorithm)?;
         if key.len() > wanted {
@@ -120,7 +122,8 @@ impl LocalKey {
         Ok(Self { algorithm, key })
     }
 
-    /// Encrypts or decrypts, from a byte of the stream on: the same operation, in place.
+    /// Encrypts or decrypts bytes in place, which is the same operation in CTR mode; `offset` is that of the first byte
+    /// in the stream.
     pub(crate) fn apply(
         &self,
         column: u32,
@@ -133,7 +136,7 @@ impl LocalKey {
     }
 }
 
-/// The vector of a stream: column (3 bytes), kind (2), stripe (3), and a counter from 0.
+/// The initialization vector of a stream: column (3 bytes), kind (2), stripe (3), and a counter from 0.
 fn vector(column: u32, kind: StreamKind, stripe: u64) -> [u8; 16] {
     let [_, c0, c1, c2] = column.to_be_bytes();
     let [_, _, k0, k1] = kind.number().to_be_bytes();
@@ -175,21 +178,21 @@ impl Debug for NewKey {
     }
 }
 
-/// Creates local keys, which a writer needs in addition to a reader's [`KeyProvider`].
+/// Creates local keys for a writer, in addition to unwrapping them for a reader.
 pub trait KeyMaker: KeyProvider {
-    /// The newest version of a master key.
+    /// Returns the newest version of a master key.
     ///
     /// # Errors
     ///
     /// An unknown key, or one that may not be used; any other error of the key store.
     fn current_key(&self, name: &str) -> Result<KeyName>;
-    /// A new local key under a master key.
+    /// Creates a local key under a master key.
     ///
     /// # Errors
     ///
     /// As [`KeyMaker::current_key`].
     fn new_local_key(&self, key: &KeyName) -> Result<NewKey>;
-    /// The kind of key store, as it is named in the footer.
+    /// The kind of key store, to be named in the footer.
     fn kind(&self) -> KeyProviderKind {
         KeyProviderKind::Hadoop
     }
@@ -202,7 +205,7 @@ impl KeyMaker for MemoryKeys {
         newest.cloned().ok_or_else(|| Error::invalid(format!("unknown master key {name}")))
     }
 
-    /// The wrapped key is random, and the plain key is what it unwraps to.
+    /// Generates a random wrapped key and unwraps it to get the plain key.
     fn new_local_key(&self, key: &KeyName) -> Result<NewKey> {
         let mut wrapped = vec![0; key_length(key.algorithm)?];
         getrandom::fill(&mut wrapped).map_err(|error| Error::io(format!("cannot get random bytes: {error}")))?;
@@ -213,13 +216,13 @@ impl KeyMaker for MemoryKeys {
     }
 }
 
-/// Creates local keys by calling a function, as a key server would be called.
+/// Creates local keys by calling a function, for example one that calls a key server.
 ///
-/// The function takes the name of a master key, and returns its newest version and a new local key under it. It is called once
-/// for each encrypted column. A local key of 16 bytes means AES-128, one of 32 bytes AES-256.
+/// The function takes the name of a master key, and returns its newest version and a new local key under it. It is
+/// called once for each encrypted column. A local key of 16 bytes means AES-128, one of 32 bytes AES-256.
 pub struct CallbackMaker<F> {
     make: F,
-    /// Keys that were created to learn the version, and are not used yet.
+    /// Keys that were created to learn the version of the master key, and are not used yet.
     ready: Mutex<Vec<(KeyName, NewKey)>>,
 }
 
@@ -230,7 +233,7 @@ impl<F> Debug for CallbackMaker<F> {
 }
 
 impl<F: Fn(&str) -> Result<(u32, NewKey)> + Send + Sync> CallbackMaker<F> {
-    /// Calls this function.
+    /// Creates keys by calling this function.
     pub fn new(make: F) -> Self {
         Self { make, ready: Mutex::default() }
     }
@@ -256,7 +259,7 @@ impl<F: Fn(&str) -> Result<(u32, NewKey)> + Send + Sync> CallbackMaker<F> {
 }
 
 impl<F: Fn(&str) -> Result<(u32, NewKey)> + Send + Sync> KeyProvider for CallbackMaker<F> {
-    /// Always `None`: a writer unwraps no keys.
+    /// Always returns `None`, because a writer unwraps no keys.
     fn local_key(&self, _: &KeyName, _: &[u8]) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }
@@ -276,7 +279,7 @@ impl<F: Fn(&str) -> Result<(u32, NewKey)> + Send + Sync> KeyMaker for CallbackMa
         }
         drop(ready);
         let (now, made) = self.ask(&key.name)?;
-        // The file names one version and one cipher for each master key.
+        // A file can have only one version and one cipher of each master key.
         if now != *key {
             return Err(Error::invalid(format!("master key {} changed while the file was being created", key.name)));
         }

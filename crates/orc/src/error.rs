@@ -1,4 +1,4 @@
-//! The error type of this crate: what is wrong, and where.
+//! The error type of this crate, which says what is wrong and where.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -30,7 +30,8 @@ pub enum Error {
     #[error("{0}")]
     Io(#[source] io::Error),
     /// An error of the caller's own code: a [`Source`](crate::Source), a [`Sink`](crate::Sink), a
-    /// [`RowFilter`](crate::RowFilter) or a provider of keys. It passes through unchanged; [`Error::downcast`] returns it.
+    /// [`RowFilter`](crate::RowFilter) or a provider of keys. It passes through unchanged; [`Error::downcast`] returns
+    /// it.
     #[error("{0}")]
     External(#[source] Box<dyn StdError + Send + Sync>),
 }
@@ -106,7 +107,8 @@ impl Error {
         Self::External(error.into())
     }
 
-    /// The caller's own error, if this is one of type `E`; a [`Write`](io::Write) may have carried it in an [`io::Error`].
+    /// The caller's own error, if this is one of type `E`; it may be wrapped in an [`io::Error`] of a
+    /// [`Write`](io::Write).
     ///
     /// # Errors
     ///
@@ -119,7 +121,7 @@ impl Error {
         }
     }
 
-    /// The same error, with the file it was met in; an inner file name is kept.
+    /// Adds the name of the file; an existing name is kept.
     #[must_use]
     pub fn in_file(mut self, name: &str) -> Self {
         match &mut self {
@@ -134,7 +136,7 @@ impl Error {
         self
     }
 
-    /// The same error, one step further out: `outer` is put before the place (`stripe 3` + `column 5 DATA`).
+    /// Adds an outer place: `outer` is put before the place (`stripe 3` + `column 5 DATA`).
     #[must_use]
     pub fn within(mut self, outer: &str) -> Self {
         match &mut self {

@@ -28,12 +28,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The crate opens no files by name and starts no threads: sources, sinks and a [`Pool`] of threads come from the caller, and
-//! an error of any of them passes through as [`Error::External`]. Under the readers, [`TailDecoder`] and [`StripeLoader`] do no
-//! I/O at all: they name the ranges that they need, for callers with an I/O of their own. No file, however damaged, makes a
-//! reader panic, or allocate beyond [`Limits`].
+//! The crate opens no files by name and starts no threads. The caller provides sources, sinks and a [`Pool`] of
+//! threads; an error of any of them passes through as [`Error::External`]. Below the readers, [`TailDecoder`] and
+//! [`StripeLoader`] do no I/O at all: they return the byte ranges that they need, for callers that do their own I/O. No
+//! file, however damaged, makes a reader panic or allocate beyond [`Limits`].
 //!
-//! The authority is the draft of version 2 of the ORC specification and, where it is silent or wrong, the files that
+//! The crate follows the draft of version 2 of the ORC specification and, where this is silent or wrong, the files that
 //! orc-core (Java) and the C++ library write.
 
 #![deny(missing_docs, unreachable_pub, clippy::indexing_slicing)]

@@ -1,17 +1,17 @@
-//! How much untrusted input may ask for.
+//! Limits on what untrusted input can make a decoder do.
 
 use crate::error::{Error, Result};
 
 /// Limits that every decoder of this crate checks before it allocates, recurses or loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one compression chunk after decompression, whatever the postscript says (the format ends at 2^23).
+    /// Bytes of one compression chunk after decompression, whatever the postscript says (the format allows up to 2^23).
     pub chunk_bytes: usize,
     /// Bytes of one metadata section (footer, stripe statistics, stripe footer, index stream) after decompression.
     pub metadata_bytes: usize,
-    /// Depth of nested types, as recursion over them takes stack.
+    /// Depth of nested types, because recursion over them uses the stack.
     pub depth: usize,
-    /// Columns of one file, nested ones included.
+    /// Columns of one file, including nested ones.
     pub columns: usize,
     /// Values of one nested column (elements of lists, entries of maps) in one batch.
     pub batch_values: usize,
@@ -21,8 +21,8 @@ pub struct Limits {
     pub least_memory: usize,
     /// Bytes of memory that a decoded metadata section may take per stored byte, beyond [`Limits::least_memory`].
     pub memory_ratio: usize,
-    /// Maximum bytes of memory of a decoded metadata section. A section that is itself larger than a quarter of this may
-    /// take four times its size.
+    /// Maximum bytes of memory of a decoded metadata section. A section that is itself larger than a quarter of this
+    /// may take four times its size.
     pub most_memory: usize,
 }
 
@@ -49,8 +49,8 @@ impl Limits {
         Self { metadata_bytes: bytes, least_memory: bytes, most_memory: bytes, ..self }
     }
 
-    /// The memory budget of a metadata section of `stored` bytes. It grows with the section, so that a short section cannot
-    /// expand without bound.
+    /// The memory budget of a metadata section of `stored` bytes. It grows with the section, so that a short section
+    /// cannot expand without bound.
     pub fn budget(&self, stored: usize) -> Budget {
         let most = self.most_memory.max(stored.saturating_mul(4));
         let total = stored.saturating_mul(self.memory_ratio).saturating_add(self.least_memory).min(most);
@@ -67,7 +67,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Takes bytes of memory.
+    /// Charges bytes of memory to the budget.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Returns bytes of memory that were taken.
+    /// Releases bytes of memory that were charged.
     pub fn release(&mut self, bytes: usize) {
         self.left = self.left.saturating_add(bytes).min(self.total);
     }

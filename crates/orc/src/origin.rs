@@ -1,15 +1,15 @@
-//! Who wrote a file, and which old bugs are fixed in it ("File Tail": `writer` of the footer, `writerVersion` of the
-//! postscript; docs/orc-pitfalls.md, "Writer ids and versions").
+//! Which implementation wrote a file, and which of its old bugs were fixed by then ("File Tail": `writer` in the
+//! footer, `writerVersion` in the postscript; docs/orc-pitfalls.md, "Writer ids and versions").
 
 use std::fmt;
 
 use crate::proto::CalendarKind;
 
-/// The implementation that wrote a file, by its code in the footer; a file without one is of Java's.
+/// The implementation that wrote a file, by its code in the footer; a file without a code is by the Java library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriterId(pub u32);
 
-/// The names of the codes from 0: the format's, and as people write them.
+/// The names of the codes from 0: in the format, and for people.
 const WRITERS: [(&str, &str); 6] = [
     ("ORC_JAVA", "ORC Java"),
     ("ORC_CPP", "ORC C++"),
@@ -24,8 +24,8 @@ impl WriterId {
     pub const JAVA: Self = Self(0);
     /// The C++ library of Apache ORC, which pyarrow and pyorc write with.
     pub const CPP: Self = Self(1);
-    /// This library: the format's list has no code for it, and orc-core and the C++ library name this number "unknown"; both
-    /// then count on every fix.
+    /// This library, which has no code in the format. orc-core and the C++ library read this number as an unknown
+    /// writer, and then assume that every bug is fixed.
     pub const ICEFIELD: Self = Self(i32::MAX as u32);
 
     fn names(self) -> Option<(&'static str, &'static str)> {
@@ -38,7 +38,7 @@ impl WriterId {
     }
 }
 
-/// The format's name, for example `ORC_JAVA`; the code where it has none.
+/// The name in the format, for example `ORC_JAVA`, or the code if it has no name.
 impl fmt::Display for WriterId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.names() {
@@ -48,8 +48,8 @@ impl fmt::Display for WriterId {
     }
 }
 
-/// The last mistake of Java's writer that is mended in a file. Other implementations begin at 6, which says no more of
-/// them than that they are not one of Java's.
+/// The last bug of the Java writer that is fixed in a file. Other implementations start at 6, where the numbers do not
+/// refer to these bugs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WriterVersion(pub u32);
 
@@ -67,19 +67,19 @@ const VERSIONS: [&str; 10] = [
 ];
 
 impl WriterVersion {
-    /// Minima and maxima of strings are those of the whole stripe and file.
+    /// String minima and maxima cover the whole stripe and file.
     pub const HIVE_8732: Self = Self(1);
-    /// The vectorized writer; the older kind of Bloom filters hashes strings as UTF-8.
+    /// The vectorized writer; Bloom filters of the older kind hash strings as UTF-8.
     pub const HIVE_12055: Self = Self(3);
     /// Timestamp statistics are in UTC.
     pub const ORC_135: Self = Self(6);
-    /// Statistics of decimals of up to 18 digits are right.
+    /// Statistics of decimals of up to 18 digits are correct.
     pub const ORC_517: Self = Self(7);
-    /// Column encryption; every fix before it.
+    /// Column encryption; includes every earlier fix.
     pub const ORC_14: Self = Self(9);
 }
 
-/// The format's name, for example `ORC_135`; the number where it has none.
+/// The name in the format, for example `ORC_135`, or the number if it has no name.
 impl fmt::Display for WriterVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match usize::try_from(self.0).ok().and_then(|version| VERSIONS.get(version)) {
@@ -89,7 +89,7 @@ impl fmt::Display for WriterVersion {
     }
 }
 
-/// What the tail of a file says of who wrote its stripes.
+/// What the tail of a file says about the writer of its stripes.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub writer: Option<u32>,
@@ -98,7 +98,7 @@ pub(crate) struct Origin {
     pub calendar: Option<CalendarKind>,
 }
 
-/// Of files that this library writes.
+/// The origin of files that this library writes.
 impl Default for Origin {
     fn default() -> Self {
         Self {

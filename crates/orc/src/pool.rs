@@ -1,20 +1,20 @@
-//! The caller's threads.
+//! The interface to the caller's thread pool.
 
 use std::fmt::Debug;
 use std::panic::AssertUnwindSafe;
 
 use crate::error::{Error, Result};
 
-/// Threads that the caller lends to a [`Writer`](crate::Writer) or a [`Reader`](crate::Reader).
+/// Threads that the caller provides to a [`Writer`](crate::Writer) or a [`Reader`](crate::Reader).
 ///
-/// This crate starts no threads of its own: only the caller knows how many its process may use, and whether the process has
-/// forked since they were started.
+/// This crate starts no threads of its own: only the caller knows how many threads its process may use, and whether the
+/// process has forked since they were started.
 pub trait Pool: Debug + Send + Sync {
-    /// Runs all pieces of work, in any order, and returns when they are done. They do not wait for each other.
+    /// Runs all closures, in any order, and returns when they are done. They do not wait for each other.
     fn run(&self, work: Vec<Box<dyn FnOnce() + Send + '_>>);
 
-    /// Starts a task on another thread, and returns whether it will run. The task does not panic, and it waits for nothing
-    /// but a [`Source`](crate::Source).
+    /// Starts a task on another thread, and returns whether it will run. The task does not panic, and waits only for a
+    /// [`Source`](crate::Source).
     fn spawn(&self, task: Box<dyn FnOnce() + Send>) -> bool;
 }
 

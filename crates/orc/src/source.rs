@@ -1,4 +1,4 @@
-//! Where bytes come from: the [`Source`] of a reader, and the ranges that have been fetched from it.
+//! The [`Source`] of a reader's bytes, and the ranges fetched from it.
 
 use std::ops::Range;
 
@@ -6,19 +6,20 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 
-/// A file, or something like one, that is read by ranges.
+/// A file, or similar, whose byte ranges are read.
 pub trait Source {
-    /// The length of the file in bytes.
+    /// Returns the length of the file in bytes.
     ///
     /// # Errors
     ///
     /// Any error of the source; [`Error::external`] passes it through the reader.
     fn length(&self) -> Result<u64>;
-    /// The bytes of a range, all of them.
+    /// Returns the complete bytes of a range.
     ///
     /// # Errors
     ///
-    /// A range past the end of the file, or any other error of the source; [`Error::external`] passes it through the reader.
+    /// A range past the end of the file, or any other error of the source; [`Error::external`] passes it through the
+    /// reader.
     fn read_range(&self, range: Range<u64>) -> Result<Bytes>;
 }
 
@@ -78,7 +79,7 @@ impl<S: Source + ?Sized> Source for std::sync::Arc<S> {
     }
 }
 
-/// The answer of a decoder without I/O: the ranges that it needs, or its result.
+/// The answer of a decoder that does no I/O: the ranges that it needs, or its result.
 #[derive(Debug)]
 pub enum Step<T> {
     /// It needs these ranges; [`Fetched::insert`] adds them, in any order.
@@ -87,7 +88,7 @@ pub enum Step<T> {
     Done(T),
 }
 
-/// Ranges of a file that have been fetched.
+/// The ranges of a file fetched so far.
 #[derive(Debug, Default, Clone)]
 pub struct Fetched {
     parts: Vec<(u64, Bytes)>,
@@ -100,7 +101,7 @@ impl Fetched {
         self.parts.insert(at, (offset, bytes));
     }
 
-    /// The bytes of a range, if one part has them all.
+    /// The bytes of a range, if a single part contains them all.
     pub fn get(&self, range: &Range<u64>) -> Option<Bytes> {
         if range.is_empty() {
             return Some(Bytes::new());
@@ -112,7 +113,8 @@ impl Fetched {
         })
     }
 
-    /// The missing ranges of `wanted`. Those with at most `gap` bytes between them are joined, to at most `longest` bytes.
+    /// The missing ranges among `wanted`. Those with at most `gap` bytes between them are joined, up to `longest`
+    /// bytes.
     pub fn missing(&self, wanted: &[Range<u64>], gap: u64, longest: u64) -> Vec<Range<u64>> {
         let mut lacking: Vec<_> = wanted.iter().filter(|range| self.get(range).is_none()).cloned().collect();
         lacking.sort_by_key(|range| range.start);
@@ -120,7 +122,7 @@ impl Fetched {
     }
 }
 
-/// Joins sorted ranges that overlap, and those with at most `gap` bytes between them to at most `longest` bytes.
+/// Joins sorted ranges that overlap, and those with at most `gap` bytes between them, up to `longest` bytes.
 pub(crate) fn coalesce(ranges: Vec<Range<u64>>, gap: u64, longest: u64) -> Vec<Range<u64>> {
     let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
     for range in ranges {

@@ -1,7 +1,8 @@
-//! One stream of a stripe as a window of plain bytes: chunks are decompressed one at a time, when they are needed.
+//! Reads one stream of a stripe through a window of decompressed bytes. Chunks are decompressed one at a time, when
+//! they are needed.
 //!
-//! Runs, varints and strings may span chunks, so what is left of a window is moved to its front before the next chunk is
-//! decompressed behind it. A stream may be held in parts, for ranges of skipped row groups are never fetched.
+//! Runs, varints and strings may span chunks, so the rest of the window moves to its start before the next chunk is
+//! decompressed after it. A stream may be held in parts, because the bytes of skipped row groups are not fetched.
 
 use bytes::Bytes;
 
@@ -10,19 +11,19 @@ use crate::error::{Error, Result};
 use crate::proto::StreamKind;
 use crate::tail::FileMetadata;
 
-/// Shared by all streams of a stripe while they are read: the codec and the limits.
+/// The codec and the limits that all streams of a stripe share.
 #[derive(Debug)]
 pub struct Context {
-    /// The codec's context.
+    /// The decompressor, with the context of its codec.
     pub decompressor: Decompressor,
-    /// Most values of a nested column in one batch.
+    /// Maximum values of a nested column in one batch.
     pub batch_values: usize,
-    /// Most bytes of a dictionary.
+    /// Maximum bytes of a dictionary.
     pub dictionary_bytes: usize,
 }
 
 impl Context {
-    /// For the stripes of a file.
+    /// A context for the stripes of a file.
     pub fn new(file: &FileMetadata) -> Result<Self> {
         Ok(Self {
             decompressor: Decompressor::new(file.compression)?,
@@ -35,13 +36,13 @@ impl Context {
 /// A fetched part of a stream.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// Where it begins, from the start of the stream.
+    /// Its offset in the stream.
     pub offset: usize,
-    /// Its bytes, plain or decrypted.
+    /// Its bytes, not encrypted.
     pub bytes: Bytes,
 }
 
-/// A stream, read from front to back, with seeks.
+/// A stream that is read sequentially, with seeks.
 #[derive(Debug)]
 pub struct ByteStream {
     column: u32,
@@ -49,14 +50,14 @@ pub struct ByteStream {
     parts: Vec<Part>,
     /// The chunk size of a compressed stream; 0 without compression.
     block: usize,
-    /// Without compression: the place in the stream. Else: the header of the next chunk.
+    /// Without compression, the offset of the next byte; otherwise, of the header of the next chunk.
     next: usize,
     window: Vec<u8>,
     start: usize,
     end: usize,
-    /// The newest chunk of the window: where its header is, and where its bytes begin in the window.
+    /// The last chunk in the window: the offset of its header in the stream, and of its bytes in the window.
     chunk: Option<(usize, usize)>,
-    /// Bytes to be skipped before the next read (the second number of a position).
+    /// Bytes to skip before the next read (the second number of a position).
     pending: usize,
 }
 
@@ -78,7 +79,7 @@ impl ByteStream {
         part.bytes.get(offset - part.offset..)
     }
 
-    /// The bytes that can be read at once.
+    /// The bytes that can be read without decompressing a chunk.
     #[inline]
     pub fn window(&self) -> &[u8] {
         if self.block == 0 {
@@ -121,7 +122,7 @@ impl ByteStream {
         Ok(())
     }
 
-    /// The window, of at least `want` bytes; fewer are an error.
+    /// Returns a window of at least `want` bytes; an error if the stream has fewer.
     #[inline]
     pub fn need(&mut self, want: usize, context: &mut Context) -> Result<&[u8]> {
         self.fill(want, context)?;
@@ -131,7 +132,7 @@ impl ByteStream {
         Ok(self.window())
     }
 
-    /// One byte.
+    /// Reads one byte.
     #[inline]
     pub fn byte(&mut self, context: &mut Context) -> Result<u8> {
         let byte = self.need(1, context)?.first().copied().unwrap_or_default();
@@ -168,7 +169,8 @@ impl ByteStream {
         Ok(())
     }
 
-    /// Seeks to a position of the row index: a byte without compression, else a chunk and a byte in it.
+    /// Seeks to a position of the row index: without compression a byte offset, otherwise the offset of a chunk and of
+    /// a byte in it.
     pub fn seek(&mut self, positions: &mut Positions<'_>) -> Result<()> {
         let offset = positions.take()?;
         if self.block == 0 {
@@ -189,7 +191,7 @@ impl ByteStream {
         Ok(())
     }
 
-    /// Decompresses the next chunk behind the window; false at the end of the fetched part.
+    /// Decompresses the next chunk and appends it to the window; false at the end of the fetched part.
     fn next_chunk(&mut self, context: &mut Context) -> Result<bool> {
         let at = self.next;
         let Some(rest) = self.part(at).filter(|rest| !rest.is_empty()) else { return Ok(false) };
@@ -237,7 +239,7 @@ impl ByteStream {
     }
 }
 
-/// The numbers of one row-index entry, taken from front to back.
+/// The numbers of one row-index entry, taken in order.
 #[derive(Debug)]
 pub struct Positions<'a> {
     rest: std::slice::Iter<'a, u64>,
@@ -249,7 +251,7 @@ impl<'a> Positions<'a> {
         Self { rest: numbers.iter() }
     }
 
-    /// The next number.
+    /// Takes the next number.
     pub fn take(&mut self) -> Result<usize> {
         let number = self.rest.next().ok_or_else(|| Error::corrupt("row index", "an entry has too few positions"))?;
         usize::try_from(*number).map_err(|_| Error::corrupt("row index", "a position exceeds the address space"))

@@ -1,4 +1,4 @@
-//! The directory of a stripe ("Stripe Footer"): where its streams are, and how positions belong to them.
+//! The directory of a stripe ("Stripe Footer"): the byte ranges of its streams, and which positions belong to each.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use crate::proto::{ColumnEncoding, EncodingKind, Stream, StreamKind, StripeFoote
 use crate::tail::{FileMetadata, FileVersion};
 use crate::types::{Kind, MAX_SHORT_PRECISION, TypeDescription};
 
-/// One stream of a stripe, and where it is.
+/// One stream of a stripe and its byte range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamPlace {
     /// The id of its column.
     pub column: u32,
-    /// What it contains.
+    /// The kind of its contents.
     pub kind: StreamKind,
     /// The encrypted variant that it belongs to, by its index in the footer; `None` if it is not encrypted.
     pub variant: Option<usize>,
@@ -20,12 +20,12 @@ pub struct StreamPlace {
     pub range: Range<u64>,
 }
 
-/// The footer of a stripe, with the places of all streams.
+/// The footer of a stripe, with the byte ranges of all streams.
 #[derive(Debug, Clone)]
 pub struct StripeDirectory {
     /// The footer, as it is stored.
     pub footer: StripeFooter,
-    /// All streams in the order of the file, those inside the areas of encrypted streams included.
+    /// All streams in the order of the file, including those inside the areas of encrypted streams.
     pub streams: Vec<StreamPlace>,
 }
 
@@ -33,7 +33,7 @@ pub struct StripeDirectory {
 ///
 /// # Errors
 ///
-/// A section that extends past the end of the file, whose length this is.
+/// A section that extends past `length`, the end of the file.
 pub fn sections(stripe: &StripeInformation, length: u64) -> Result<[Range<u64>; 3]> {
     let get = |field: Option<u64>| field.unwrap_or(0);
     let mut at = get(stripe.offset);
@@ -55,7 +55,7 @@ impl StripeDirectory {
     ///
     /// # Errors
     ///
-    /// A damaged footer, or streams that are not what the stripe consists of.
+    /// A damaged footer, or streams whose lengths do not add up to that of the stripe.
     pub fn read(file: &FileMetadata, stripe: &StripeInformation, bytes: &[u8]) -> Result<Self> {
         let footer: StripeFooter = file.section(bytes, "footer")?;
         let [index, data, _] = sections(stripe, file.length)?;
@@ -70,7 +70,7 @@ impl StripeDirectory {
             }
         }
         if at != data.end {
-            // A stream that is left out would leave a column without values, and those behind it where others are.
+            // A missing stream would leave a column without values, and shift all streams after it.
             let (found, expected) = (at.saturating_sub(index.start), data.end.saturating_sub(index.start));
             let message = format!("its streams have {found} bytes, but the stripe has {expected} of index and data");
             return Err(Error::corrupt("footer", message));
@@ -93,7 +93,7 @@ fn is_index(kind: StreamKind) -> bool {
     matches!(kind, StreamKind::RowIndex | StreamKind::BloomFilter | StreamKind::BloomFilterUtf8)
 }
 
-/// The streams of all variants that lie in an encrypted area, variant after variant.
+/// Lists the streams in an encrypted area, variant by variant.
 fn open_area(footer: &StripeFooter, area: Range<u64>, index: bool, out: &mut Vec<StreamPlace>) -> Result<()> {
     let mut at = area.start;
     for (variant, streams) in footer.encryption.iter().enumerate() {
@@ -108,7 +108,8 @@ fn open_area(footer: &StripeFooter, area: Range<u64>, index: bool, out: &mut Vec
     Ok(())
 }
 
-/// Which streams of a column have positions, in their fixed order, and where in an entry each one's begin.
+/// The streams of a column that have positions, in their fixed order, with the index of the first number of each in a
+/// row-index entry.
 pub(crate) fn position_starts(
     node: &TypeDescription,
     encoding: &ColumnEncoding,

@@ -1,4 +1,4 @@
-//! The tail of a file ("File Tail"): postscript, footer, metadata, and what follows from them.
+//! Decodes the tail of a file ("File Tail"): postscript, footer and metadata.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use crate::proto::{
 use crate::source::{Fetched, Step};
 use crate::types::TypeDescription;
 
-/// The first guess: enough for the tails of most files.
+/// Bytes to read first, which are enough for the tails of most files.
 const GUESS: u64 = 16 << 10;
 const MAGIC: &[u8] = b"ORC";
 
 /// The version of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileVersion {
-    /// 0.11: run lengths of version 1.
+    /// 0.11: run-length encoding version 1.
     V0_11,
-    /// 0.12: run lengths of version 2.
+    /// 0.12: run-length encoding version 2.
     V0_12,
     /// `[1, 9999]`, the draft of version 2.
     V2Draft,
@@ -42,7 +42,7 @@ impl FileVersion {
         }
     }
 
-    /// As orc-core prints it.
+    /// The name that orc-core prints.
     pub fn name(self) -> &'static str {
         match self {
             Self::V0_11 => "0.11",
@@ -52,15 +52,15 @@ impl FileVersion {
     }
 }
 
-/// A part of the file in which one column variant is encrypted.
+/// An encrypted variant: a column and its children, encrypted with one key.
 #[derive(Debug)]
 pub(crate) struct Variant {
-    /// Its root column, and one past its last.
+    /// Its columns, starting with its root.
     pub columns: Range<u32>,
     name: KeyName,
 }
 
-/// The contents of the tail: postscript, footer, and what follows from them.
+/// The contents of the tail, and values derived from them.
 #[derive(Debug)]
 pub struct FileMetadata {
     /// Length of the file in bytes.
@@ -69,13 +69,13 @@ pub struct FileMetadata {
     pub postscript: PostScript,
     /// The footer, as it is stored.
     pub footer: Footer,
-    /// The types of the rows, a tree whose nodes are numbered as columns.
+    /// The type of the rows: a tree whose nodes are numbered by column id.
     pub schema: TypeDescription,
     /// The codec of all streams and of the tail.
     pub compression: CompressionKind,
     /// The version of the format.
     pub version: FileVersion,
-    /// The limits that the file is read under.
+    /// The limits for reading the file.
     pub limits: Limits,
     /// The chunk size; 0 without compression.
     pub(crate) block: usize,
@@ -85,7 +85,7 @@ pub struct FileMetadata {
     encrypted_statistics: Bytes,
 }
 
-/// First bytes of files of other formats.
+/// The first bytes of files in other formats.
 const OTHERS: [(&[u8], &str); 7] = [
     (b"PAR1", "a Parquet file (PAR1)"),
     (b"PARE", "an encrypted Parquet file (PARE)"),
@@ -96,13 +96,13 @@ const OTHERS: [(&[u8], &str); 7] = [
     (b"\x1f\x8b", "gzip data"),
 ];
 
-/// Decodes a tail without I/O: it names the ranges that it needs, until it has them.
+/// Decodes a tail without I/O: it returns the ranges that it needs, until it has all of them.
 #[derive(Debug)]
 pub struct TailDecoder {
     length: u64,
     limits: Limits,
     keys: Option<Arc<dyn KeyProvider>>,
-    /// The ranges that were fetched so far.
+    /// The ranges fetched so far.
     pub fetched: Fetched,
 }
 
@@ -112,7 +112,8 @@ impl TailDecoder {
         Self { length, limits, keys, fetched: Fetched::default() }
     }
 
-    /// Returns the ranges needed next, or the tail. Add the bytes of the ranges to [`TailDecoder::fetched`], and call again.
+    /// Returns the ranges needed next, or the tail. Add the bytes of the ranges to [`TailDecoder::fetched`], and call
+    /// again.
     ///
     /// # Errors
     ///
@@ -131,7 +132,7 @@ impl TailDecoder {
             Err(error) => return self.other_format(error),
         };
         if !last.get(..last.len() - 1).is_some_and(|rest| rest.ends_with(MAGIC)) {
-            // Files of Hive 0.11 have the magic at their front only.
+            // Files of Hive 0.11 have the magic only at their start.
             let head = 0..MAGIC.len() as u64;
             let Some(bytes) = self.fetched.get(&head) else { return Ok(Step::Need(vec![head])) };
             if bytes != MAGIC {
@@ -164,7 +165,7 @@ impl TailDecoder {
         })
     }
 
-    /// A file of no bytes is a table without columns: Hive makes them.
+    /// The metadata of an empty file. Hive creates such files; they have no columns and no rows.
     fn empty_file(&self) -> FileMetadata {
         FileMetadata {
             length: 0,
@@ -224,7 +225,7 @@ impl TailDecoder {
     }
 }
 
-/// The postscript, and the bytes it takes with its length byte.
+/// Decodes the postscript; also returns its length, including the length byte.
 fn read_postscript(last: &[u8]) -> Result<(PostScript, u64)> {
     let (length, rest) = last.split_last().ok_or_else(|| Error::corrupt("postscript", "missing"))?;
     let length = usize::from(*length);
@@ -235,7 +236,8 @@ fn read_postscript(last: &[u8]) -> Result<(PostScript, u64)> {
     Ok((postscript, length as u64 + 1))
 }
 
-/// Decompresses and reads a metadata section. Its budget is charged for both, and no more than that is decompressed.
+/// Decompresses and decodes a metadata section. The budget is charged for both, and it also limits the decompressed
+/// bytes.
 fn section<M: Message + Default>(
     decompressor: &mut Decompressor,
     bytes: &[u8],
@@ -288,12 +290,12 @@ fn read_variants(footer: &Footer, schema: &TypeDescription) -> Result<Vec<Varian
 }
 
 impl FileMetadata {
-    /// The number of rows: the sum over the stripes, which orc-core reads, whatever the number in the footer.
+    /// The number of rows: the sum over the stripes. Like orc-core, it ignores the number in the footer.
     pub fn rows(&self) -> u64 {
         self.footer.stripes.iter().fold(0, |sum, stripe| sum.saturating_add(stripe.number_of_rows.unwrap_or(0)))
     }
 
-    /// Rows of a row group; `None` without a row index.
+    /// Rows per row group; `None` without a row index.
     pub fn row_index_stride(&self) -> Option<u64> {
         self.footer.row_index_stride.filter(|stride| *stride > 0).map(u64::from)
     }
@@ -303,7 +305,7 @@ impl FileMetadata {
         self.footer.writer.map_or(WriterId::JAVA, WriterId)
     }
 
-    /// Which of its bugs that implementation had fixed.
+    /// The bugs that this implementation had fixed.
     pub fn writer_version(&self) -> WriterVersion {
         WriterVersion(self.postscript.writer_version.unwrap_or(0))
     }
@@ -312,7 +314,7 @@ impl FileMetadata {
     pub fn software_version(&self) -> String {
         let title = self.writer().title();
         match &self.footer.software_version {
-            // The format has no code for this library; the version begins with its name.
+            // The format has no code for this library, so its version starts with its name.
             Some(version) if self.writer() == WriterId::ICEFIELD && version.starts_with("icefield ") => version.clone(),
             Some(version) => format!("{title} {version}"),
             None => title.to_owned(),
@@ -324,12 +326,12 @@ impl FileMetadata {
         self.schema.walk().iter().any(|node| node.attribute("iceberg.id").is_some())
     }
 
-    /// Decompresses and reads a metadata section.
+    /// Decompresses and decodes a metadata section.
     pub(crate) fn section<M: Message + Default>(&self, bytes: &[u8], place: &str) -> Result<M> {
         self.section_within(bytes, place, &mut self.limits.budget(bytes.len()))
     }
 
-    /// The same for one of several sections that share a budget.
+    /// Like [`Self::section`], for one of several sections that share a budget.
     pub(crate) fn section_within<M: Message + Default>(
         &self,
         bytes: &[u8],
@@ -340,20 +342,20 @@ impl FileMetadata {
         section(&mut decompressor, bytes, self.block, self.limits.metadata_bytes, budget, place)
     }
 
-    /// Statistics of each stripe by column id, empty if the file has none. Those of encrypted columns are the true ones if
-    /// their key is available, else those of the masked values.
+    /// The statistics of each stripe by column id; empty if the file has none. For encrypted columns they are those of
+    /// the true values if the key is available, otherwise of the masked values.
     pub fn stripe_statistics(&self) -> Result<Vec<StripeStatistics>> {
         let mut stripes = self.section::<Metadata>(&self.metadata, "metadata")?.stripe_stats;
         self.decrypt_stripe_statistics(&mut stripes).map_err(|error| self.decrypted(error))?;
         Ok(stripes)
     }
 
-    /// The error, with the stripe that it was met in.
+    /// Adds the stripe to an error.
     pub(crate) fn in_stripe(&self, stripe: usize, error: Error) -> Error {
         self.decrypted(error.within(&format!("stripe {stripe}")))
     }
 
-    /// The error of bytes that may have been decrypted with a wrong key, which makes them look corrupt.
+    /// Adds to an error about corrupt bytes that they may have been decrypted with a wrong key.
     fn decrypted(&self, error: Error) -> Error {
         match error {
             Error::Corrupt(mut corrupt) if self.keys.is_some() && !self.variants.is_empty() => {
@@ -364,8 +366,8 @@ impl FileMetadata {
         }
     }
 
-    /// Statistics of the file by column id. Those of encrypted columns are the true ones if their key is available, else those
-    /// of the masked values.
+    /// The statistics of the file by column id. For encrypted columns they are those of the true values if the key is
+    /// available, otherwise of the masked values.
     pub fn file_statistics(&self) -> Result<Vec<ColumnStatistics>> {
         let mut statistics = self.footer.statistics.clone();
         for index in 0..self.variants.len() {
@@ -385,7 +387,7 @@ impl FileMetadata {
         Ok(statistics)
     }
 
-    /// True statistics of the stripes for encrypted columns whose key is there, put into `stripes`.
+    /// Replaces the statistics in `stripes` by those of the true values, for encrypted columns whose key is available.
     fn decrypt_stripe_statistics(&self, stripes: &mut [StripeStatistics]) -> Result<()> {
         let place = "encrypted stripe statistics";
         let mut start = 0usize;
@@ -417,8 +419,8 @@ impl FileMetadata {
         self.footer.encryption.as_ref()?.variants.get(index)
     }
 
-    /// The stripe id of the vectors in the tail: one more than the number of stripes (docs/orc-pitfalls.md, "Encrypted
-    /// tails").
+    /// The stripe id in the initialization vectors of the tail: the number of stripes plus one (docs/orc-pitfalls.md,
+    /// "Encrypted tails").
     fn tail_stripe(&self) -> u64 {
         self.footer.stripes.len() as u64 + 1
     }
@@ -431,7 +433,8 @@ impl FileMetadata {
         Ok(self.unwrap(variant, wrapped)?.map(|key| (variant, key)))
     }
 
-    /// The local key of a variant in a stripe, and the stripe id of its vectors; `None` where the reader has no key.
+    /// The local key of a variant in a stripe, and the stripe id in its initialization vectors; `None` if the reader
+    /// has no key.
     pub(crate) fn stripe_key(&self, index: usize, stripe: usize) -> Result<Option<(LocalKey, u64)>> {
         let Some(variant) = self.variants.get(index) else { return Ok(None) };
         let (mut wrapped, mut id) = (None, 0u64);

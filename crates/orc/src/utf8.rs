@@ -1,4 +1,4 @@
-//! Whether bytes are valid text ("Column Encodings": `string`, `char`, `varchar` are UTF-8), for reading and writing.
+//! Tests whether bytes are UTF-8, for reading and writing ("Column Encodings": `string`, `char`, `varchar`).
 
 use arrow_buffer::ArrowNativeType;
 
@@ -7,13 +7,13 @@ pub(crate) fn is_text(bytes: &[u8]) -> bool {
     bytes.is_ascii() || simdutf8::basic::from_utf8(bytes).is_ok()
 }
 
-/// Whether the bytes between the offsets are UTF-8, and no offset splits a character; nearly at the speed of memory.
+/// Whether the bytes between the offsets are UTF-8 and no offset splits a character; nearly as fast as memory.
 pub(crate) fn all_text<O: ArrowNativeType>(offsets: &[O], bytes: &[u8]) -> bool {
     let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else { return true };
     let Some(all) = bytes.get(first.as_usize()..last.as_usize()) else { return false };
-    // Only continuation bytes of a character are 0b10xx_xxxx.
+    // A byte is 0b10xx_xxxx only if it continues a character.
     let starts_text = |offset: &O| bytes.get(offset.as_usize()).is_none_or(|byte| byte & 0xC0 != 0x80);
-    // ASCII first, as most text is: after the other test it would cost a second pass (30 GB/s instead of 65).
+    // Most text is ASCII, which is tested first: the general test would cost a second pass (30 GB/s instead of 65).
     all.is_ascii() || (simdutf8::basic::from_utf8(all).is_ok() && offsets.iter().all(starts_text))
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn all_text<O: ArrowNativeType>(offsets: &[O], bytes: &[u8]) -> bool 
 mod tests {
     use super::*;
 
-    /// Every cut of every text: the whole may be UTF-8, and still not be when it is cut.
+    /// Splits every text at every position: the whole may be UTF-8 although its parts are not.
     #[test]
     fn all_are_texts_where_each_is() {
         let wholes: [&[u8]; 6] =

@@ -1,26 +1,26 @@
-//! Time zones as the writers of the files knew them: java.util.TimeZone's rules over the tz database.
+//! Time zones by the rules of java.util.TimeZone, which most writers used, from the tz database.
 //!
-//! Before 1900 a zone has its present standard offset (no local mean time); after 1900 the table holds; after the last
-//! entry the last rule goes on forever (docs/orc-pitfalls.md, "Time zone rules").
+//! Before 1900, a zone has its present standard offset, without local mean time. From 1900 the table applies, and after
+//! its last entry the last rule, forever (docs/orc-pitfalls.md, "Time zone rules").
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::error::{Error, Result};
 
-/// 1900-01-01 00:00:00 UTC: where the table of java.util.TimeZone begins.
+/// 1900-01-01 00:00:00 UTC, the start of the table of java.util.TimeZone.
 const TABLE_START: i64 = -2_208_988_800;
-/// 2101-01-01 00:00:00 UTC: from here on the years repeat.
+/// 2101-01-01 00:00:00 UTC, the start of the 400 years that repeat from then on.
 const CYCLE_START: i64 = 4_133_980_800;
-/// Seconds of 400 Gregorian years, after which rules fall on the same days of the week.
+/// Seconds in 400 Gregorian years, after which rules fall on the same dates again.
 const CYCLE: i64 = 12_622_780_800;
 
-/// Offsets of one zone.
+/// The offsets of one zone from UTC.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Zone {
     /// Instants at which the offset changes, ascending.
     changes: Vec<i64>,
-    /// The offset before the first change, then that from each change on, in seconds.
+    /// The offset before the first change, then the offset from each change on, in seconds.
     offsets: Vec<i64>,
 }
 
@@ -30,7 +30,7 @@ impl Zone {
         Self { changes: Vec::new(), offsets: vec![offset] }
     }
 
-    /// The zone with an id, as Java interprets it: tz names and links, `GMT-03:00`, `PST`.
+    /// The zone with an id, as interpreted by Java: tz names and links, `GMT-03:00`, `PST`.
     pub fn named(id: &str) -> Result<Self> {
         let id = id.trim();
         if let Some(offset) = custom_offset(id) {
@@ -53,8 +53,8 @@ impl Zone {
             changes.push(second);
             offsets.push(i64::from(change.offset().seconds()));
         }
-        // The standard offset is the least of the last year: where tz data knows winter time as the exception, Java
-        // knows summer time.
+        // The standard offset is the smallest offset of the last year: where tz data has winter time as the exception,
+        // Java has summer time.
         let year_ago = changes.last().copied().unwrap_or(TABLE_START) - 366 * 86_400;
         let late = changes.iter().zip(offsets.iter().skip(1)).filter(|(change, _)| **change >= year_ago);
         let standard = late.map(|(_, offset)| *offset).min();
@@ -64,12 +64,12 @@ impl Zone {
         Self { changes, offsets }
     }
 
-    /// A place from which nearby offsets are found at once.
+    /// A cursor, which finds the offsets of nearby instants fast.
     pub fn cursor(&self) -> Cursor<'_> {
         Cursor { zone: self, from: i64::MAX, until: i64::MIN, offset: 0 }
     }
 
-    /// Offsets of local times; nearby ones are found at once.
+    /// A cursor for local times.
     pub fn walls(&self) -> Walls<'_> {
         Walls([self.cursor(), self.cursor(), self.cursor()])
     }
@@ -79,8 +79,8 @@ impl Zone {
         self.cursor().offset(instant)
     }
 
-    /// The last instant at which the offset changes; `None` if it never does, or changes forever by rule. From here
-    /// on files of writers with other tz data may differ.
+    /// The last instant at which the offset changes; `None` if it never does, or changes forever by a rule. After it,
+    /// the times in files of writers with other tz data may differ.
     pub fn last_change(&self) -> Option<i64> {
         self.changes.last().copied().filter(|last| *last < CYCLE_START && self.changes.len() > 1)
     }
@@ -91,7 +91,7 @@ impl Zone {
     }
 }
 
-/// Finds offsets of local times.
+/// Finds the offsets of local times, fast for nearby ones.
 #[derive(Debug)]
 pub struct Walls<'a>([Cursor<'a>; 3]);
 
@@ -105,7 +105,7 @@ impl Walls<'_> {
     }
 }
 
-/// Remembers the span of the last offset found.
+/// Finds the offsets of instants. It keeps the span of the last offset found.
 #[derive(Debug)]
 pub struct Cursor<'a> {
     zone: &'a Zone,
@@ -145,7 +145,7 @@ impl Cursor<'_> {
     }
 }
 
-/// `GMT+8`, `GMT-03:00`, `GMT-0300`, `UTC`, `Z`: ids that need no table.
+/// The offset of ids that need no table: `GMT+8`, `GMT-03:00`, `GMT-0300`, `UTC`, `Z`.
 fn custom_offset(id: &str) -> Option<i64> {
     if matches!(id, "GMT" | "UTC" | "Z" | "Etc/UTC" | "Etc/GMT" | "UCT" | "Zulu" | "Universal" | "Greenwich") {
         return Some(0);
@@ -165,7 +165,7 @@ fn custom_offset(id: &str) -> Option<i64> {
     (hours <= 23 && minutes <= 59).then(|| sign * (i64::from(hours) * 3600 + i64::from(minutes) * 60))
 }
 
-/// Java's ids of three letters.
+/// The three-letter ids of Java.
 const OLD_IDS: &[(&str, &str)] = &[
     ("ACT", "Australia/Darwin"),
     ("AET", "Australia/Sydney"),

@@ -1,4 +1,4 @@
-//! Decimals: varints each with its scale, or (file version 2, up to 18 digits) plain integers.
+//! Decimals: varints, each with its own scale; in file version 2, up to 18 digits, plain integers.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::stream::{ByteStream, Context};
 /// Bytes of the longest varint of 128 bits.
 const MAX_VARINT: usize = 19;
 
-/// Values whose scales are looked at together.
+/// Values per block; the scales of a block decide whether its values take the fast path.
 const BLOCK: usize = 512;
 
-/// Every power of ten that 128 signed bits hold.
+/// The powers of ten that fit 128 signed bits.
 #[expect(clippy::indexing_slicing, reason = "the compiler evaluates it")]
 const POWERS: [i128; 39] = {
     let mut powers = [1i128; 39];
@@ -28,7 +28,7 @@ const POWERS: [i128; 39] = {
     powers
 };
 
-/// Those that 60 bits hold.
+/// The powers of ten up to 10^17, which fit 60 bits.
 #[expect(clippy::indexing_slicing, reason = "the compiler evaluates it")]
 const SHORT_POWERS: [i64; 18] = {
     let mut powers = [1i64; 18];
@@ -47,7 +47,8 @@ pub(crate) fn power_of_ten(exponent: usize) -> Option<i128> {
 
 fn array(head: &Head, values: Vec<i128>, validity: &Validity, precision: u8, scale: u8) -> Result<ArrayRef> {
     let bound = power_of_ten(usize::from(precision)).unwrap_or(i128::MAX).unsigned_abs();
-    // The bits of all magnitudes together are at least the greatest; only where they pass the bound is each compared.
+    // The OR of all magnitudes is at least the largest one, so single values are compared only if it reaches the bound.
+    // `value ^ (value >> 127)` is one less than the magnitude of a negative value, hence `bound - 1`.
     let all = values.iter().fold(0, |all, value| all | (value ^ (value >> 127)));
     let fits = all.unsigned_abs() < bound - 1 || values.iter().all(|value| value.unsigned_abs() < bound);
     if !fits {
@@ -74,7 +75,7 @@ impl DecimalColumn {
         Self { head, data, scales, precision, scale, scratch: Vec::new(), stored: Vec::new() }
     }
 
-    /// The next values, at the type's scale; their own scales are in the scratch.
+    /// Reads the next values and converts them to the type's scale; `scratch` holds their stored scales.
     fn values(&mut self, context: &mut Context) -> Result<Vec<i128>> {
         let mut values = Vec::with_capacity(self.scratch.len());
         let scales = std::mem::take(&mut self.scratch);
@@ -92,8 +93,8 @@ impl DecimalColumn {
                     used = read_short_varints(window, left, &mut self.stored);
                     append(&self.stored, scales, self.scale, steps, &mut values);
                 }
-                // Where the fast path stops, one value is read by the slow one: it is long, or near the end of the window,
-                // or has another scale.
+                // The slow path reads the value at which the fast path stopped: it is long, near the end of the window,
+                // or the scales of its block are not suitable.
                 if values.len() < until {
                     let rest = window.get(used..).unwrap_or_default();
                     let stored = scales.get(scales.len() - (until - values.len())).copied().unwrap_or_default();
@@ -112,7 +113,7 @@ impl DecimalColumn {
         Ok(values)
     }
 
-    /// Brings a value from the scale it was stored with to that of the type.
+    /// Converts a value from its stored scale to the type's.
     fn rescale(&self, value: i128, stored: i64) -> Result<i128> {
         let fail = |message: String| Error::value(format!("column {}: {message}", self.head.column));
         let step = i64::from(self.scale).wrapping_sub(stored);
@@ -130,7 +131,8 @@ impl DecimalColumn {
     }
 }
 
-/// Least and greatest step from the stored scales to the type's, where all of them are short powers of ten.
+/// The smallest and largest exponent that converts the stored scales to the type's; `None` if [`SHORT_POWERS`] lacks
+/// one of them.
 fn scale_steps(scales: &[i64], wanted: u8) -> Option<(usize, usize)> {
     let (least, most) =
         scales.iter().fold((i64::MAX, i64::MIN), |(least, most), scale| (least.min(*scale), most.max(*scale)));
@@ -139,7 +141,8 @@ fn scale_steps(scales: &[i64], wanted: u8) -> Option<(usize, usize)> {
     short.then_some(((wanted - most) as usize, (wanted - least) as usize))
 }
 
-/// Appends stored values of at most eight bytes, brought to the type's scale: 56 bits times 60 bits fit 128.
+/// Appends stored values of at most eight bytes, converted to the type's scale. The product cannot overflow: 56 bits
+/// times 60 bits fit 128.
 fn append(stored: &[u64], scales: &[i64], wanted: u8, steps: (usize, usize), values: &mut Vec<i128>) {
     match steps {
         (0, 0) => values.extend(stored.iter().map(|value| i128::from(unzigzag(*value)))),

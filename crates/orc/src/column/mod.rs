@@ -1,7 +1,8 @@
 //! Columns of a stripe, decoded into Arrow arrays ("Column Encodings").
 //!
-//! Values are decoded dense, as the file holds them, and then spread over the slots that a null does not take. A reader
-//! learns from its parent which slots exist at all: a null struct has no place in its children's streams.
+//! A file stores only the values that are not null. A reader decodes these dense values and then spreads them over the
+//! slots that are not null. Its parent says which slots exist at all: a null struct has no entry in the streams of its
+//! children.
 
 mod decimal;
 mod nested;
@@ -24,11 +25,11 @@ pub(crate) use presence::{ColumnPositions, Slots};
 pub(crate) use stripe_columns::StripeColumns;
 pub(crate) use timestamp::BASE as TIMESTAMP_BASE;
 
-/// Reads one column, and what is below it.
+/// Reads one column and its children.
 pub(crate) trait ColumnReader: Debug + Send {
-    /// An array of as many values as there are slots.
+    /// Reads an array with one value per slot.
     fn read(&mut self, slots: Slots<'_>, context: &mut Context) -> Result<ArrayRef>;
-    /// Skips rows that exist for this column's parent.
+    /// Skips rows, not counting those in which the parent is null.
     fn skip(&mut self, rows: usize, context: &mut Context) -> Result<()>;
     /// Seeks to the first row of a row group.
     fn seek(&mut self, group: usize, context: &mut Context) -> Result<()>;

@@ -57,7 +57,7 @@ impl ColumnReader for StructColumn {
     }
 }
 
-/// What a list column becomes.
+/// The Arrow type that a list column is read as.
 #[derive(Debug)]
 enum NestedForm {
     List(FieldRef),

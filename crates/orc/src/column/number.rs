@@ -91,7 +91,7 @@ impl ColumnReader for ByteColumn {
 
 /// An Arrow type that run-length integers are narrowed to.
 pub(super) trait Narrow: ArrowPrimitiveType + std::fmt::Debug + Send {
-    /// The values in this type, or `None` where one does not fit. All integers of a file have 64 bits.
+    /// Narrows values to this type; `None` if one does not fit. The integer encodings store 64 bits for every type.
     fn narrow(values: &mut Vec<i64>) -> Option<Vec<Self::Native>>;
 }
 
@@ -128,7 +128,7 @@ impl<T> IntColumn<T> {
         Self { head, data, dense: Vec::new(), from_julian: false, arrow: PhantomData }
     }
 
-    /// Whether days are converted from the Julian calendar.
+    /// Sets whether days are converted from the Julian calendar.
     pub(super) fn with_calendar(self, from_julian: bool) -> Self {
         Self { from_julian, ..self }
     }
@@ -158,11 +158,11 @@ impl<T: Narrow> ColumnReader for IntColumn<T> {
     }
 }
 
-/// A float, little endian.
+/// A floating-point type, stored in little endian.
 pub(super) trait LittleEndian: ArrowPrimitiveType + std::fmt::Debug + Send {
-    /// Bytes of a value.
+    /// Bytes per value.
     const WIDTH: usize;
-    /// Appends the values of whole fields.
+    /// Appends the values in `bytes`; an incomplete last one is ignored.
     fn append(bytes: &[u8], out: &mut Vec<Self::Native>);
 }
 

@@ -1,4 +1,4 @@
-//! Which values are present: PRESENT streams, a parent's nulls, and the spreading of dense values over slots.
+//! Which values are present: combines PRESENT streams with the parent's nulls, and spreads dense values over slots.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use crate::error::{Error, Result};
 use crate::rle::BooleanReader;
 use crate::stream::{Context, Positions};
 
-/// Positions of one column, by row group.
+/// The row index positions of one column, by row group.
 pub(crate) type ColumnPositions = Arc<Vec<Vec<u64>>>;
 
-/// The slots that a parent wants filled.
+/// The slots for which a parent requests values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slots<'a> {
-    /// How many.
+    /// Number of slots.
     pub count: usize,
-    /// Which of them exist for the column; `None` means all.
+    /// Which of them exist for the column (the parent is not null); `None` means all.
     pub mask: Option<&'a BooleanBuffer>,
 }
 
@@ -30,21 +30,21 @@ impl Slots<'_> {
 /// Which slots hold a value.
 #[derive(Debug)]
 pub(crate) struct Validity {
-    /// All slots.
+    /// Number of all slots.
     pub slots: usize,
-    /// Those that hold a value; `None` means all.
+    /// The slots that hold a value; `None` means all.
     pub valid: Option<BooleanBuffer>,
-    /// How many hold one.
+    /// Number of slots that hold a value.
     pub present: usize,
 }
 
 impl Validity {
-    /// As an Arrow null buffer.
+    /// The validity as an Arrow null buffer.
     pub(crate) fn nulls(&self) -> Option<NullBuffer> {
         self.valid.clone().map(NullBuffer::new)
     }
 
-    /// Dense values over all slots; a slot without a value gets `fill`.
+    /// Spreads dense values over all slots; a slot without a value gets `fill`.
     pub(crate) fn spread<T: Copy>(&self, dense: Vec<T>, fill: T) -> Vec<T> {
         match &self.valid {
             None => dense,
@@ -53,7 +53,8 @@ impl Validity {
     }
 }
 
-/// Dense values over the slots whose bit is set. The loop over a mixed word has no branch on the bits.
+/// Spreads dense values over the slots whose bit is set. For words with both kinds of bits, the loop does not branch on
+/// them.
 fn spread<T: Copy>(dense: &[T], valid: &BooleanBuffer, fill: T) -> Vec<T> {
     let slots = valid.len();
     let mut out = Vec::with_capacity(slots + 64);
@@ -81,7 +82,7 @@ fn spread<T: Copy>(dense: &[T], valid: &BooleanBuffer, fill: T) -> Vec<T> {
     out
 }
 
-/// What every column has: its id, its PRESENT stream, its row-group positions.
+/// The part common to all columns: id, PRESENT stream, row-group positions.
 #[derive(Debug)]
 pub(crate) struct Head {
     /// The column id.
@@ -117,7 +118,7 @@ impl Head {
 
     /// Skips rows; returns how many of them hold a value.
     pub(crate) fn skip(&mut self, rows: usize, context: &mut Context) -> Result<usize> {
-        /// Rows at a time.
+        /// Rows per step, which bounds the memory of their bits.
         const STEP: usize = 1 << 16;
         let Some(presence) = &mut self.presence else { return Ok(rows) };
         let (mut left, mut present) = (rows, 0);
@@ -129,7 +130,7 @@ impl Head {
         Ok(present)
     }
 
-    /// The position of a row group, from which PRESENT has taken its numbers.
+    /// Seeks PRESENT to a row group, and calls `rest` with the positions of the column's other streams.
     pub(crate) fn seek<T>(
         &mut self,
         group: usize,
@@ -147,7 +148,7 @@ impl Head {
     }
 }
 
-/// The bits of `own`, one after the other, at the set places of `mask`.
+/// Puts the bits of `own`, in order, where the bits of `mask` are set; all other bits are unset.
 fn deposit(own: &BooleanBuffer, mask: &BooleanBuffer) -> BooleanBuffer {
     let mut out = BooleanBufferBuilder::new(mask.len());
     let mut own = own.iter();

@@ -1,4 +1,4 @@
-//! The readers of the columns of a stripe, made from the encodings and streams of its footer.
+//! Creates the column readers of a stripe from the encodings and streams in its footer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) struct StripeColumns {
 }
 
 impl StripeColumns {
-    /// The reader of a type and everything below it.
+    /// Creates the reader of a type and its children.
     pub(crate) fn reader(&self, node: &TypeDescription) -> Result<Box<dyn ColumnReader>> {
         let head = self.head(node.column);
         let within = |error: Error| error.within(&format!("column {}", node.column));
@@ -89,7 +89,8 @@ impl StripeColumns {
             .ok_or_else(|| Error::corrupt("stripe footer", "a column has no encoding"))
     }
 
-    /// Whether run lengths are of version 2; dictionaries are for text only.
+    /// Whether a column uses run-length encoding version 2. Dictionary encodings are errors, because only text columns
+    /// can have them.
     fn version2(&self, node: &TypeDescription) -> Result<bool> {
         match self.encoding(node)?.kind.unwrap_or_default() {
             EncodingKind::Direct => Ok(false),

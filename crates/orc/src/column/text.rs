@@ -1,4 +1,4 @@
-//! Text and bytes: direct, and through a dictionary.
+//! Text and binary columns, with direct and dictionary encodings.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::stream::{ByteStream, Context};
 use crate::types::{ArrowOptions, Kind, StringForm};
 use crate::utf8::all_text;
 
-/// How the values leave.
+/// The Arrow form of the values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextForm {
     strings: StringForm,
@@ -22,17 +22,17 @@ pub(super) struct TextForm {
 }
 
 impl TextForm {
-    /// Of a text column.
+    /// The form for a text column.
     pub(super) fn new(kind: &Kind, options: &ArrowOptions) -> Self {
         Self { strings: options.strings, trim: options.trim_char && matches!(kind, Kind::Char { .. }) }
     }
 
-    /// Of a binary column.
+    /// The form for a binary column.
     pub(super) fn bytes() -> Self {
         Self { strings: StringForm::Binary, trim: false }
     }
 
-    /// The form of values that are not a dictionary.
+    /// The same form without an Arrow dictionary: text or binary.
     fn plain(self) -> Self {
         Self { strings: if self.strings == StringForm::Binary { StringForm::Binary } else { StringForm::Utf8 }, ..self }
     }
@@ -44,7 +44,7 @@ impl TextForm {
         let PlainValues { offsets, bytes } = values;
         let text = self.strings != StringForm::Binary;
         let text_ok = !text || all_text(&offsets, &bytes);
-        // The offsets begin at 0, never fall, and end at the length: `PlainValues` only ever appends to both.
+        // The offsets start at 0, never decrease and end at the length, because `PlainValues` only appends to both.
         let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
         let bytes = Buffer::from_vec(bytes);
         if !text {
@@ -53,13 +53,13 @@ impl TextForm {
         if !text_ok {
             return Err(Error::value(format!("column {column}: text that is not UTF-8 (it can be read as binary)")));
         }
-        // SAFETY: `all_text` has just found every value to be UTF-8, and the offsets are those of `bytes`.
+        // SAFETY: `all_text` returned true, so every value is UTF-8, and the offsets belong to `bytes`.
         let array = unsafe { StringArray::new_unchecked(offsets, bytes, nulls) };
         Ok(Arc::new(array))
     }
 }
 
-/// Values, one after another.
+/// Concatenated values and their offsets.
 #[derive(Debug, Default)]
 struct PlainValues {
     offsets: Vec<i32>,
@@ -67,7 +67,7 @@ struct PlainValues {
 }
 
 impl PlainValues {
-    /// Cuts trailing spaces of every value.
+    /// Removes the trailing spaces of each value.
     fn trim(&mut self) {
         let mut kept = 0usize;
         let mut start = 0usize;
@@ -84,14 +84,14 @@ impl PlainValues {
     }
 }
 
-/// Offsets of values with these lengths.
+/// The offsets of values with these lengths.
 fn offsets_of(column: u32, lengths: &[i64]) -> Result<Vec<i32>> {
     let mut offsets = Vec::with_capacity(lengths.len() + 1);
     offsets.push(0);
     let mut end = 0u64;
     let mut all = 0u64;
     for length in lengths {
-        // A negative length is a huge one, which `all` remembers.
+        // As an unsigned number, a negative length is huge; its high bit stays set in `all`.
         all |= *length as u64;
         end = end.wrapping_add(*length as u64);
         offsets.push(end as i32);
@@ -104,7 +104,7 @@ fn offsets_of(column: u32, lengths: &[i64]) -> Result<Vec<i32>> {
     Ok(offsets)
 }
 
-/// `string`, `char`, `varchar`, `binary`, written plainly.
+/// `string`, `char`, `varchar`, `binary` with direct encoding.
 #[derive(Debug)]
 pub(super) struct DirectColumn {
     head: Head,
@@ -122,7 +122,7 @@ impl DirectColumn {
 
 impl ColumnReader for DirectColumn {
     fn read(&mut self, slots: Slots<'_>, context: &mut Context) -> Result<ArrayRef> {
-        /// Bytes that are allocated before they are read.
+        /// Maximum bytes to allocate before they are read, since the lengths of a corrupt file may be huge.
         const FIRST: usize = 1 << 20;
         let column = self.head.column;
         let validity = self.head.validity(slots, context)?;
@@ -156,14 +156,14 @@ impl ColumnReader for DirectColumn {
     }
 }
 
-/// The sum of the next lengths.
+/// Reads the next `count` lengths and returns their sum.
 pub(super) fn sum_lengths(
     lengths: &mut IntReader,
     mut count: usize,
     scratch: &mut Vec<i64>,
     context: &mut Context,
 ) -> Result<usize> {
-    /// Lengths at a time.
+    /// Lengths per step.
     const STEP: usize = 1 << 13;
     let mut sum = 0usize;
     while count > 0 {
@@ -181,7 +181,7 @@ pub(super) fn sum_lengths(
 /// The streams of a dictionary.
 #[derive(Debug)]
 pub(super) struct Dictionary {
-    /// Entries.
+    /// Number of entries.
     pub size: usize,
     /// Their lengths.
     pub lengths: IntReader,
@@ -189,35 +189,35 @@ pub(super) struct Dictionary {
     pub bytes: ByteStream,
 }
 
-/// A dictionary, loaded.
+/// A loaded dictionary.
 #[derive(Debug)]
 struct Entries {
-    /// Where each entry begins and how long it is; the last one, of length 0, is the null's.
+    /// Start and length of each entry. An additional last one, of length 0, stands for nulls.
     spans: Vec<(u32, u32)>,
-    /// Their bytes, and [`SHORT`] more.
+    /// The bytes of the entries, padded by [`SHORT`] bytes so that a whole block can be read at every entry.
     bytes: Vec<u8>,
-    /// Where no entry is longer than [`SHORT`]: each as a whole block, with its length.
+    /// The entries in blocks of a fixed size, if none is longer than [`SHORT`] and there are at most [`MAX_BLOCKS`].
     blocks: Option<Blocks>,
-    /// As Arrow's values, for the dictionary form.
+    /// The entries as an Arrow array, if the column is read as an Arrow dictionary.
     array: Option<ArrayRef>,
 }
 
-/// Short entries, each at the front of a block that is copied whole.
+/// Short entries, each at the start of a fixed-size block that is copied whole.
 #[derive(Debug)]
 enum Blocks {
-    /// One byte each (flags, codes).
+    /// Entries of exactly one byte (flags, codes).
     Bytes(Vec<u8>),
     Eight(Vec<[u8; 8]>),
     Sixteen(Vec<[u8; 16]>),
     Short(Vec<[u8; SHORT]>),
 }
 
-/// Dictionaries of more entries are not held as blocks: they would not stay in the cache.
+/// Maximum number of blocks; more would not stay in the processor's cache.
 const MAX_BLOCKS: usize = 1 << 14;
-/// Entries up to this length are copied as a whole block.
+/// Maximum length of an entry that is copied as a whole block.
 const SHORT: usize = 32;
 
-/// `string`, `char`, `varchar`, written as indices into a dictionary, which is loaded when first needed.
+/// `string`, `char`, `varchar` as indices into a dictionary, which is loaded when it is first needed.
 #[derive(Debug)]
 pub(super) struct DictionaryColumn {
     head: Head,
@@ -306,7 +306,7 @@ impl ColumnReader for DictionaryColumn {
         if self.form.strings == StringForm::Binary {
             return Ok(Arc::new(BinaryArray::new(offsets, bytes, validity.nulls())));
         }
-        // SAFETY: every value is a whole entry of the dictionary, whose entries `load` has found to be UTF-8.
+        // SAFETY: every value is a whole entry of the dictionary, and `load` has checked that all entries are UTF-8.
         let array = unsafe { StringArray::new_unchecked(offsets, bytes, validity.nulls()) };
         Ok(Arc::new(array))
     }
@@ -322,7 +322,7 @@ impl ColumnReader for DictionaryColumn {
 }
 
 impl Blocks {
-    /// All entries as blocks, where they are short; `bytes` ends with room for a last block.
+    /// The entries as blocks; `None` if one is too long or there are too many. `bytes` is padded for the last block.
     fn of(spans: &[(u32, u32)], bytes: &[u8]) -> Option<Self> {
         fn blocks<const N: usize>(spans: &[(u32, u32)], bytes: &[u8]) -> Option<Vec<[u8; N]>> {
             spans.iter().map(|(start, _)| bytes.get(*start as usize..)?.first_chunk::<N>().copied()).collect()
@@ -343,7 +343,7 @@ impl Blocks {
 
     fn gather(&self, indices: &[i64], offsets: &[i32]) -> Vec<u8> {
         match self {
-            // A null takes no byte.
+            // One byte per value means no nulls, since a null takes no bytes.
             Self::Bytes(bytes) if offsets.last().is_some_and(|total| *total as usize == indices.len()) => {
                 indices.iter().map(|index| bytes.get(*index as usize).copied().unwrap_or_default()).collect()
             }
@@ -358,7 +358,7 @@ impl Blocks {
     }
 }
 
-/// Copies whole blocks; the next one overwrites the surplus.
+/// Concatenates values by copying whole blocks; each block overwrites the surplus bytes of the one before.
 fn gather_blocks<const N: usize>(indices: &[i64], blocks: &[[u8; N]], offsets: &[i32]) -> Vec<u8> {
     let total = offsets.last().copied().unwrap_or_default() as usize;
     let mut bytes = Vec::with_capacity(total + N);
@@ -370,7 +370,7 @@ fn gather_blocks<const N: usize>(indices: &[i64], blocks: &[[u8; N]], offsets: &
     bytes
 }
 
-/// The entries at these indices, one after another.
+/// Concatenates the entries at these indices.
 fn gather(column: u32, indices: &[i64], entries: &Entries) -> Result<PlainValues> {
     let span = |index: &i64| entries.spans.get(*index as usize).copied().unwrap_or_default();
     let mut offsets = Vec::with_capacity(indices.len() + 1);

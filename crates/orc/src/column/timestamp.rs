@@ -1,7 +1,7 @@
 //! Both kinds of timestamps ("Timestamp Columns"; docs/orc-pitfalls.md, "Timestamps").
 //!
-//! DATA counts seconds from 2015-01-01 in the writer's zone (or in UTC, for instants), SECONDARY holds nanoseconds with
-//! their trailing zeros counted. Writers truncate seconds toward zero, so before 1970 a second is subtracted.
+//! DATA holds seconds since 2015-01-01 in the writer's zone (for instants, in UTC), SECONDARY the nanoseconds, with
+//! their trailing zeros stored as a count. Writers truncate seconds toward zero, so a second is subtracted before 1970.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ use crate::zone::Zone;
 /// 2015-01-01 00:00:00 UTC.
 pub(crate) const BASE: i64 = 1_420_070_400;
 const NANOS: i64 = 1_000_000_000;
-/// From here on a stored fraction shows that the writer truncated the seconds toward zero.
+/// Minimum nanoseconds for which a second is subtracted before 1970; with fewer, the writer has already rounded down.
 const CUT_FROM: i64 = 1_000_000;
 
-/// How stored numbers become values.
+/// The rules by which stored numbers are converted to Arrow values.
 #[derive(Debug)]
 pub(super) struct TimestampRules {
     pub zone: Arc<Zone>,
@@ -53,7 +53,7 @@ impl TimestampColumn {
         Self { head, seconds, nanos, rules, scratch: (Vec::new(), Vec::new()) }
     }
 
-    /// Turns the scratch into wall clocks: seconds from 1970 and nanoseconds from 0.
+    /// Converts the numbers in `scratch` to local times: seconds since 1970 and nanoseconds from 0.
     fn clocks(&mut self) -> Result<()> {
         let (seconds, nanos) = (&mut self.scratch.0, &mut self.scratch.1);
         if !decode_nanos(nanos) {
@@ -65,7 +65,7 @@ impl TimestampColumn {
         for (second, nano) in seconds.iter_mut().zip(nanos.iter_mut()) {
             let mut instant = second.wrapping_add(base);
             instant = instant.wrapping_sub(i64::from(instant < 0 && *nano >= CUT_FROM));
-            // pyarrow writes negative nanoseconds, to be added as they are.
+            // pyarrow writes negative nanoseconds, which are simply added.
             let negative = *nano < 0;
             instant = instant.wrapping_sub(i64::from(negative));
             *nano += if negative { NANOS } else { 0 };
@@ -106,7 +106,8 @@ impl TimestampColumn {
         Ok(Arc::new(array.with_timezone_opt(self.rules.instant.then_some("UTC"))))
     }
 
-    /// The slow path for seconds that may not fit the unit: checked, by the option. Also returns which values are lost.
+    /// The slow path for seconds that may not fit the unit: checks each value and applies [`OutOfRange`]. Also returns
+    /// which values become null.
     fn exact_ticks(&self, per_second: i64) -> Result<(Vec<i64>, Option<Vec<bool>>)> {
         let (seconds, nanos) = (&self.scratch.0, &self.scratch.1);
         let mut lost = vec![false; seconds.len()];
@@ -135,7 +136,8 @@ impl TimestampColumn {
     }
 }
 
-/// Restores the counted zeros: the low three bits are the number of zeros minus one, or 0. False for a second or more.
+/// Restores the trailing zeros: the low three bits are their number minus one, or 0 for none. Returns false if a value
+/// is a second or more.
 fn decode_nanos(nanos: &mut [i64]) -> bool {
     const ZEROS: [i64; 8] = [1, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
     let mut fits = true;

@@ -1,7 +1,7 @@
-//! Unions: one tag per value, and each variant's own rows.
+//! Unions: one tag per value, and the rows of each variant.
 //!
-//! Arrow's dense unions have no validity of their own, so a null union is a row of the variant `null` (or, on request, a
-//! null of the first variant). Unions wider than Arrow's become a struct of the tag and all variants.
+//! Arrow's dense unions have no validity buffer, so a null union is a row of the variant `null` (or, on request, a null
+//! of the first variant). Unions with more variants than Arrow allows become a struct of the tag and all variants.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::rle::ByteReader;
 use crate::stream::Context;
 use crate::types::{ArrowOptions, TypeDescription};
 
-/// What a union column becomes.
+/// The Arrow type that a union column is read as.
 #[derive(Debug)]
 enum UnionForm {
     Dense { fields: UnionFields, null_variant: bool },
@@ -48,7 +48,7 @@ impl UnionColumn {
         Self { head, tags, children, form }
     }
 
-    /// How many rows each variant has.
+    /// The number of rows of each variant.
     fn counts(&self, tags: &[u8]) -> Result<Vec<usize>> {
         let mut counts = vec![0usize; self.children.len()];
         for tag in tags {
@@ -71,7 +71,7 @@ impl UnionColumn {
         if self.children.is_empty() && !null_variant && validity.slots > 0 {
             return Err(Error::unsupported("a union without variants"));
         }
-        // A null goes into the variant `null`, or into the first one.
+        // A null union is a row of the variant `null`, or of the first variant.
         let null = if null_variant { self.children.len() as u8 } else { 0 };
         let mut next = vec![0i32; self.children.len() + 1];
         let mut type_ids = Vec::with_capacity(validity.slots);
@@ -131,7 +131,7 @@ impl ColumnReader for UnionColumn {
     }
 
     fn skip(&mut self, rows: usize, context: &mut Context) -> Result<()> {
-        /// Rows at a time.
+        /// Rows per step, which bounds the memory of their tags.
         const STEP: usize = 1 << 13;
         let mut left = self.head.skip(rows, context)?;
         while left > 0 {

@@ -1,4 +1,5 @@
-//! Chunks being written: codecs with their levels and contexts, headers, originals where compression does not pay.
+//! Compression of chunks: codecs with their levels and contexts, chunk headers. A chunk that would not become smaller
+//! is stored uncompressed ("original").
 
 use std::fmt::Debug;
 
@@ -6,20 +7,20 @@ use super::{ChunkHeader, HEADER, lzo};
 use crate::error::{Error, Result};
 use crate::proto::CompressionKind;
 
-/// Chunk headers count in 23 bits.
+/// Maximum bytes of a chunk: its header has 23 bits for the length.
 pub const MAX_BLOCK: usize = (1 << 23) - 1;
-/// Shorter chunks stay as they are: no codec makes them smaller.
+/// Minimum bytes of a chunk to compress; no codec makes shorter ones smaller.
 const MIN_CHUNK: usize = 4;
-/// Bits of brotli's window, its own default.
+/// The window bits of Brotli, at its default.
 const BROTLI_WINDOW: i32 = 22;
 
-/// Compresses chunks of one codec; keeps the codec's context.
+/// Compresses chunks with one codec, whose context is reused.
 pub struct Compressor {
     codec: Codec,
     kind: CompressionKind,
     level: Option<i32>,
     block: usize,
-    /// Where a chunk is tried; at least as long as the codec's worst case.
+    /// Output buffer of the codec, at least as long as its worst case.
     scratch: Vec<u8>,
 }
 
@@ -42,8 +43,8 @@ impl Debug for Compressor {
 impl Compressor {
     /// A compressor of this kind for chunks of at most `block` bytes.
     ///
-    /// Levels are the codec's own: ZLIB 0 to 12 (6), ZSTD -7 to 22 (3), BROTLI 0 to 11 (5); in brackets what `None`
-    /// means. The other codecs have none and refuse one.
+    /// The level has the codec's own scale: ZLIB 0 to 12 (default 6), ZSTD -7 to 22 (3), BROTLI 0 to 11 (5). For other
+    /// codecs a level is an error.
     pub fn new(kind: CompressionKind, level: Option<i32>, block: usize) -> Result<Self> {
         if kind != CompressionKind::None && !(1..=MAX_BLOCK).contains(&block) {
             return Err(Error::invalid(format!("a compression block of {block} bytes: expected 1 to {MAX_BLOCK}")));
@@ -78,18 +79,18 @@ impl Compressor {
         Ok(Self { codec, kind, level, block, scratch: Vec::new() })
     }
 
-    /// Kind, level and block size, to make another one like it.
+    /// Kind, level and block size, with which an equal compressor can be created.
     pub fn options(&self) -> (CompressionKind, Option<i32>, usize) {
         (self.kind, self.level, self.block)
     }
 
-    /// Most plain bytes of a chunk; 0 without compression.
+    /// Maximum uncompressed bytes of a chunk; 0 without compression.
     pub fn block(&self) -> usize {
         self.block
     }
 
-    /// Appends one chunk: its header, and its bytes compressed, or as they are where that is not longer. Nothing is
-    /// appended for no bytes, and without compression there are no headers.
+    /// Appends one chunk: its header, and its bytes, compressed if that makes them shorter. Nothing is appended for an
+    /// empty chunk. Without compression there are no headers.
     pub fn deflate(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if matches!(self.codec, Codec::None) {
             out.extend_from_slice(chunk);
@@ -122,7 +123,7 @@ impl Compressor {
         section.chunks(step).try_for_each(|chunk| self.deflate(chunk, out))
     }
 
-    /// Compresses into the scratch; the length of the result, which may be longer than the chunk.
+    /// Compresses into the scratch buffer. Returns the length of the result, which may be longer than the chunk.
     fn compress(&mut self, chunk: &[u8]) -> Result<usize> {
         let failed = |reason: String| Error::invalid(format!("compression failed: {reason}"));
         let worst = match &mut self.codec {

@@ -4,7 +4,7 @@ use super::{ChunkHeader, DEFAULT_BLOCK, HEADER, Inflated, lzo};
 use crate::error::{Error, Result};
 use crate::proto::CompressionKind;
 
-/// Decompresses chunks of one codec; keeps the codec's context.
+/// Decompresses chunks of one codec, whose context is reused.
 pub struct Decompressor {
     codec: Codec,
 }
@@ -43,10 +43,10 @@ impl Decompressor {
         Ok(Self { codec })
     }
 
-    /// Decompresses one chunk's bytes into the front of `room`.
+    /// Decompresses the bytes of one chunk into the start of `room`.
     ///
-    /// `room` is the limit: nothing is allocated for the result. [`Inflated::NoRoom`] may also be said of corrupt
-    /// bytes; a caller that has given the whole block size then knows that they are.
+    /// `room` is the limit: nothing is allocated for the result. [`Inflated::NoRoom`] may also mean corrupt bytes; with
+    /// room for a whole block, it always does.
     pub fn inflate(&mut self, chunk: &[u8], room: &mut [u8]) -> Result<Inflated> {
         let corrupt = |reason: String| Error::corrupt("", format!("compressed chunk: {reason}"));
         match &mut self.codec {
@@ -79,7 +79,7 @@ impl Decompressor {
         }
     }
 
-    /// Decompresses a whole stream of chunks (or copies it, without a codec); refuses more than `limit` bytes.
+    /// Decompresses a whole stream of chunks (without a codec, copies it); more than `limit` bytes are an error.
     pub fn inflate_all(&mut self, mut stream: &[u8], block: usize, limit: usize) -> Result<Vec<u8>> {
         if matches!(self.codec, Codec::None) {
             return Ok(stream.to_vec());
@@ -103,7 +103,7 @@ impl Decompressor {
         if stream.is_empty() { Ok(out) } else { Err(Error::corrupt("", "truncated chunk header")) }
     }
 
-    /// Appends one chunk; room grows from a guess up to `block`.
+    /// Decompresses one chunk and appends it. The room starts as a guess and grows up to `block`.
     fn inflate_onto(&mut self, chunk: &[u8], block: usize, out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         let mut room = first_room(chunk.len(), block);
@@ -122,12 +122,12 @@ impl Decompressor {
     }
 }
 
-/// The error of a chunk that yields more than its block.
+/// The error for a chunk that decompresses to more than the block size.
 pub(crate) fn chunk_too_large(block: usize) -> Error {
     Error::corrupt("", format!("compressed chunk: more than the block size of {block} bytes"))
 }
 
-/// The room to try first for a chunk: codecs that do not store their size are given four times what they have.
+/// The room to try first for a chunk of a codec that does not store the decompressed size: four times the chunk.
 pub(crate) fn first_room(chunk: usize, block: usize) -> usize {
     block.min(DEFAULT_BLOCK.max(chunk.saturating_mul(4)))
 }

@@ -1,14 +1,14 @@
-//! LZO1X, both ways: decompression, and compression by one hash table (the speed of LZO1X-1). Written from the description of the stream ("LZO stream format as understood by Linux' LZO
-//! decompressor").
+//! LZO1X: decompression, and compression with one hash table (as fast as LZO1X-1). Written from the description of the
+//! stream ("LZO stream format as understood by Linux' LZO decompressor").
 //!
-//! A stream is a sequence of instructions; the top bits of the first byte say how far and how long a match is, its low
-//! two bits how many literals (0 to 3) follow it. `state` carries that count, for instructions below 16 mean other
-//! things after 0, 1 to 3 and 4 or more literals.
+//! A stream is a sequence of instructions. The top bits of the first byte encode distance and length of a match, its
+//! low two bits the number of literals (0 to 3) after the match. `state` keeps this number, because the meaning of
+//! instructions below 16 depends on whether 0, 1 to 3, or at least 4 literals precede them.
 
 use super::Inflated;
 use crate::error::{Error, Result};
 
-/// The instructions that are left.
+/// The remaining instructions.
 struct Input<'a> {
     rest: &'a [u8],
 }
@@ -26,14 +26,14 @@ impl<'a> Input<'a> {
         Ok(head)
     }
 
-    /// A length whose short field was 0: each zero byte adds 255, the first other byte ends it.
+    /// Reads a length whose short field is 0: each zero byte adds 255, and the first other byte ends it.
     fn long_length(&mut self, base: usize) -> Result<usize> {
         let zeros = self.rest.iter().take_while(|byte| **byte == 0).count();
         self.take(zeros)?;
         Ok(base + zeros * 255 + self.byte()?)
     }
 
-    /// Two bytes, little endian.
+    /// Reads two bytes, little endian.
     fn pair(&mut self) -> Result<usize> {
         Ok(self.byte()? | self.byte()? << 8)
     }
@@ -43,14 +43,14 @@ fn cut() -> Error {
     Error::corrupt("", "compressed chunk: LZO ends inside an instruction")
 }
 
-/// What has been written, and where the room ends.
+/// The output buffer and the number of bytes written.
 struct Output<'a> {
     room: &'a mut [u8],
     filled: usize,
 }
 
 impl Output<'_> {
-    /// Copies literals; false where they do not fit.
+    /// Copies literals; false if they do not fit.
     fn literals(&mut self, bytes: &[u8]) -> bool {
         let Some(target) = self.room.get_mut(self.filled..).and_then(|rest| rest.get_mut(..bytes.len())) else {
             return false;
@@ -60,7 +60,8 @@ impl Output<'_> {
         true
     }
 
-    /// Copies `length` bytes from `distance` back, which may overlap; `None` for a distance before the start.
+    /// Copies `length` bytes from `distance` bytes back; the two may overlap. `None` if the distance reaches before the
+    /// start.
     fn copy(&mut self, distance: usize, length: usize) -> Option<bool> {
         let from = self.filled.checked_sub(distance)?;
         let end = self.filled + length;
@@ -68,7 +69,7 @@ impl Output<'_> {
         if distance >= length {
             window.copy_within(..length, distance);
         } else {
-            // The pattern doubles: what was copied is the source of the next, longer copy.
+            // The pattern doubles: the copied bytes are the source of the next, longer copy.
             let mut have = distance;
             while have < window.len() {
                 let step = have.min(window.len() - have);
@@ -81,14 +82,14 @@ impl Output<'_> {
     }
 }
 
-/// One match: how far back, how long, and how many literals follow.
+/// One match: its distance back, its length, and the number of literals after it.
 struct Match {
     distance: usize,
     length: usize,
     literals: usize,
 }
 
-/// Reads the rest of an instruction that is a match; `None` is the end of the stream.
+/// Reads the rest of an instruction that is a match; `None` at the end of the stream.
 fn read_match(instruction: usize, state: usize, input: &mut Input<'_>) -> Result<Option<Match>> {
     let literals = instruction & 3;
     Ok(Some(match instruction {
@@ -119,14 +120,14 @@ fn read_match(instruction: usize, state: usize, input: &mut Input<'_>) -> Result
         }
         _ => {
             let near = input.byte()? << 2 | instruction >> 2;
-            // After four literals or more the short match reaches further and is a byte longer.
+            // After four or more literals, a short match has a larger distance and is one byte longer.
             let (distance, length) = if state >= 4 { (near + 0x801, 3) } else { (near + 1, 2) };
             Match { distance, length, literals }
         }
     }))
 }
 
-/// Decompresses one block into the front of `room`.
+/// Decompresses one block into the start of `room`.
 pub(super) fn decompress(block: &[u8], room: &mut [u8]) -> Result<Inflated> {
     let mut input = Input { rest: block };
     let mut output = Output { room, filled: 0 };
@@ -166,18 +167,18 @@ pub(super) fn decompress(block: &[u8], room: &mut [u8]) -> Result<Inflated> {
     Ok(Inflated::Bytes(output.filled))
 }
 
-/// Bits of the table's index.
+/// Bits of an index into the hash table.
 const TABLE_BITS: u32 = 14;
-/// Matches are found by their first four bytes.
+/// Minimum length of a match: the hash covers four bytes.
 const MIN_MATCH: usize = 4;
-/// The farthest match.
+/// Maximum distance of a match.
 const MAX_DISTANCE: usize = 0xbfff;
-/// The longest run of literals that the first instruction can hold.
+/// Maximum number of literals in the first instruction of a block.
 const MAX_FIRST: usize = 238;
 
-/// Compresses blocks; keeps its table.
+/// Compresses blocks, reusing one hash table.
 pub(super) struct Encoder {
-    /// The last place (and one) where bytes of this hash were seen in the block.
+    /// By hash: the last position in the block of four bytes with this hash, plus one; 0 if none.
     table: Vec<u32>,
 }
 
@@ -191,7 +192,7 @@ fn four(block: &[u8], at: usize) -> Option<u32> {
     block.get(at..)?.first_chunk::<MIN_MATCH>().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
-/// How many bytes at two places are the same.
+/// The number of equal bytes at two positions.
 fn common(block: &[u8], before: usize, at: usize) -> usize {
     let (one, other) = (block.get(before..).unwrap_or_default(), block.get(at..).unwrap_or_default());
     let (words, _) = other.as_chunks::<8>();
@@ -208,7 +209,7 @@ fn common(block: &[u8], before: usize, at: usize) -> usize {
 }
 
 impl Encoder {
-    /// Compresses a block that is not empty; `out` holds nothing else afterwards.
+    /// Compresses a block that is not empty, and replaces the contents of `out` by the result.
     pub(super) fn compress(&mut self, block: &[u8], out: &mut Vec<u8>) {
         out.clear();
         self.table.fill(0);
@@ -218,7 +219,7 @@ impl Encoder {
             let seen = self.table.get_mut(slot).map_or(0, |slot| std::mem::replace(slot, at as u32 + 1)) as usize;
             let before = seen.wrapping_sub(1);
             if seen == 0 || at - before > MAX_DISTANCE || four(block, before) != Some(word) {
-                // The longer nothing is found, the larger the steps.
+                // Take larger steps the longer no match is found, so that incompressible bytes cost little time.
                 at += 1 + ((at - done) >> 6);
                 continue;
             }
@@ -233,13 +234,14 @@ impl Encoder {
     }
 }
 
-/// Literals: the first of a block have an instruction of their own, one to three stand in the match before them.
+/// Writes literals. Those at the start of a block may have a special instruction; one to three literals later on are
+/// counted in the match before them.
 fn put_literals(literals: &[u8], first: bool, out: &mut Vec<u8>) {
     match literals.len() {
         count if first && count <= MAX_FIRST => out.push((17 + count) as u8),
         0 => {}
         count @ 1..=3 => {
-            // The second byte from the end is a match's instruction, or the lower half of its pair.
+            // The second byte from the end is the instruction of the match, or the low byte of its distance.
             let place = out.len().saturating_sub(2);
             if let Some(byte) = out.get_mut(place) {
                 *byte |= count as u8;
@@ -250,7 +252,8 @@ fn put_literals(literals: &[u8], first: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(literals);
 }
 
-/// An instruction with a length in its low bits; a longer one follows in bytes of 255 each, written as zeros.
+/// Writes an instruction with a length in its low bits; for a longer one, these are 0, and each zero byte after it adds
+/// 255.
 fn put_length(instruction: u8, length: usize, short: usize, out: &mut Vec<u8>) {
     if length <= short {
         return out.push(instruction | length as u8);

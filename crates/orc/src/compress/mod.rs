@@ -1,7 +1,7 @@
-//! Generic compression ("Compression"): chunk headers, codecs, and their reused contexts.
+//! Generic compression ("Compression"): chunk headers and codecs.
 //!
 //! A compressed stream is a sequence of chunks, each with a header of three bytes, little endian:
-//! `length * 2 + original`. Chunks stand alone. An "original" chunk holds the bytes themselves.
+//! `length * 2 + original`. Each chunk is compressed on its own. An "original" chunk holds uncompressed bytes.
 
 mod compressor;
 mod decompressor;
@@ -15,26 +15,26 @@ use crate::error::{Error, Result};
 
 /// Bytes of a chunk's header.
 pub const HEADER: usize = 3;
-/// The block size of a file that names none.
+/// The block size of a file whose postscript has none.
 pub(crate) const DEFAULT_BLOCK: usize = 256 << 10;
 
-/// A chunk's header, read.
+/// The header of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkHeader {
-    /// Bytes that follow.
+    /// Bytes after the header.
     pub length: usize,
-    /// Whether they are the plain bytes.
+    /// Whether they are uncompressed.
     pub original: bool,
 }
 
 impl ChunkHeader {
-    /// Reads three bytes.
+    /// Decodes a header.
     pub fn read(bytes: [u8; HEADER]) -> Self {
         let [low, middle, high] = bytes.map(usize::from);
         Self { length: low >> 1 | middle << 7 | high << 15, original: low & 1 == 1 }
     }
 
-    /// The three bytes; a length beyond 23 bits has no header.
+    /// Encodes the header; a length of more than 23 bits is an error.
     pub fn write(self) -> Result<[u8; HEADER]> {
         if self.length >= 1 << 23 {
             return Err(Error::limit(format!("a compressed chunk of {} bytes exceeds the limit", self.length)));
@@ -50,6 +50,6 @@ impl ChunkHeader {
 pub enum Inflated {
     /// This many bytes were written.
     Bytes(usize),
-    /// The result does not fit into the room given.
+    /// The result does not fit into the given room.
     NoRoom,
 }

@@ -1,4 +1,4 @@
-//! The metadata of a file, message by message, as JSON.
+//! Converts the metadata of a file to JSON, message by message.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -11,15 +11,15 @@ use crate::{FileMetadata, Reader, Source};
 /// The largest integer that every JSON reader holds exactly; larger ones are written as strings.
 const EXACT: u64 = 1 << 53;
 
-/// A protobuf message as a JSON object of the fields that are set, by their names in the ORC definition.
+/// Converts a protobuf message to a JSON object of the fields that are set, with their names in the ORC definition.
 ///
-/// Bytes are written as lower-case hex, enumerations as the names of their values, and what JSON numbers cannot hold exactly
-/// (integers beyond 2^53, NaN, infinities) as strings.
+/// Bytes become lower-case hex, enumerations the names of their values, and numbers that JSON cannot hold exactly
+/// (integers beyond 2^53, NaN, infinities) become strings.
 pub fn message(message: &dyn Message) -> Json {
     Json::Object(message.fields().into_iter().map(|(name, value)| (name.to_owned(), shown(value))).collect())
 }
 
-/// A JSON array of messages; see [`message`].
+/// Converts messages to a JSON array; see [`message`].
 pub fn messages<M: Message>(list: &[M]) -> Json {
     list.iter().map(|one| message(one)).collect()
 }
@@ -42,10 +42,11 @@ fn shown(value: Shown<'_>) -> Json {
     }
 }
 
-/// All metadata of a file as one JSON object: schema, postscript, footer, statistics, and of each stripe the footer, the places
-/// of its streams and its row indexes. With `runs`, streams are decompressed to count their chunks and runs too.
+/// Returns all metadata of a file as one JSON object: schema, postscript, footer and statistics, and for each stripe
+/// its footer, the byte ranges of its streams and its row indexes. With `runs`, it also decompresses the streams to
+/// count their chunks and runs.
 ///
-/// Columns that are encrypted are described as a reader with the file's keys sees them.
+/// Encrypted columns are described as the reader sees them: with the true values if it has their key.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What a file consists of, for people and tools: its metadata as JSON, the chunks and runs of its streams.
+//! Describes the contents of a file for people and tools: its metadata as JSON, the chunks and runs of its streams.
 
 mod json;
 mod streams;

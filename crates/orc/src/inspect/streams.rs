@@ -1,4 +1,4 @@
-//! Chunks and runs of a stream.
+//! Counts the chunks and runs of a stream.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::stream::{ByteStream, Context, Part};
 use crate::tail::{FileMetadata, FileVersion};
 use crate::types::{Kind, MAX_SHORT_PRECISION, TypeDescription};
 
-/// What a stream is made of.
+/// The counts of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct StreamReport {
-    /// Compression chunks; `None` without compression.
+    /// Number of compression chunks; `None` without compression.
     pub chunks: Option<u64>,
-    /// Those of them that hold the plain bytes.
+    /// Number of chunks that are stored uncompressed ("original").
     pub original: u64,
     /// Bytes after decompression.
     pub plain_length: u64,
-    /// Runs by kind (`direct`, `direct.w8`, …); empty for streams that are not run-length encoded.
+    /// Number of runs by kind (`direct`, `direct.w8`, …); empty for streams that are not run-length encoded.
     pub runs: BTreeMap<String, u64>,
 }
 
@@ -52,7 +52,7 @@ fn coding(file: &FileMetadata, node: &TypeDescription, encoding: &ColumnEncoding
     }
 }
 
-/// Counts the chunks and runs of a stream, given as it is in the file, but decrypted.
+/// Counts the chunks and runs of a stream, whose bytes are still compressed but already decrypted.
 pub(crate) fn report(
     file: &FileMetadata,
     node: &TypeDescription,

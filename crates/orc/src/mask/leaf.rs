@@ -1,4 +1,4 @@
-//! What masks need of the values of a leaf.
+//! Access to the values of leaf columns, for masks.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -7,7 +7,7 @@ use arrow_schema::DataType;
 use crate::error::{Error, Result};
 use crate::types::TypeDescription;
 
-/// The error of values that do not belong to the column.
+/// The error for values whose type does not match the column.
 pub(super) fn unexpected(node: &TypeDescription, array: &ArrayRef) -> Error {
     Error::invalid(format!("column {}: values of {} cannot be masked as {}", node.column, array.data_type(), node))
 }

@@ -1,4 +1,4 @@
-//! Data masks ("Data Masks"): what readers without keys see of encrypted columns.
+//! Data masks ("Data Masks"): the values that readers without keys see in place of encrypted columns.
 
 mod leaf;
 mod redact;
@@ -26,9 +26,10 @@ pub enum Mask {
     /// All values are null.
     #[default]
     Nullify,
-    /// Characters and digits are replaced by others of their class, parts of dates and times by fixed ones.
+    /// Characters and digits are replaced by others of their class, and parts of dates and times by fixed values.
     Redact(Box<Redact>),
-    /// Text is replaced by its SHA-256 in upper-case hex, binary values by the 32 bytes; all other values are null.
+    /// Text is replaced by its SHA-256 digest in upper-case hex, binary values by the 32 bytes of the digest; all other
+    /// values are null.
     Sha256,
 }
 
@@ -65,10 +66,10 @@ impl Mask {
         }
     }
 
-    /// The masked values of a column, one for each value. Leaves may have another Arrow type for the same ORC type.
+    /// Masks the values of a column. The Arrow type of leaves may change, but not their ORC type.
     pub fn apply(&self, node: &TypeDescription, array: &ArrayRef) -> Result<ArrayRef> {
         if *self == Self::Nullify {
-            // A null of Arrow's union is one of its first variant; this shall be a null union.
+            // `new_null_array` would make nulls of the union's first variant instead of null unions.
             let whole = if node.kind == Kind::Union { &DataType::Null } else { array.data_type() };
             return Ok(new_null_array(whole, array.len()));
         }
@@ -113,7 +114,7 @@ impl Mask {
             Kind::Union => {
                 let own = array.as_union_opt().ok_or_else(|| unexpected(node, array))?;
                 let (fields, ids, offsets, columns) = own.clone().into_parts();
-                // The variant of null unions is no child.
+                // The variant of null unions is not a child of the ORC type.
                 let mut at = 0;
                 let each = |column: &ArrayRef| {
                     let is_null = *column.data_type() == DataType::Null;
@@ -139,12 +140,12 @@ impl Mask {
     }
 }
 
-/// The field of a masked child: of its type, and nullable.
+/// The field of a masked child: nullable, with the type of the masked values.
 fn retyped(field: &Field, array: &ArrayRef) -> FieldRef {
     Arc::new(field.clone().with_data_type(array.data_type().clone()).with_nullable(true))
 }
 
-/// Lists of any Arrow form with other elements.
+/// Masks the elements of lists of any Arrow list type.
 fn lists(node: &TypeDescription, array: &ArrayRef, mask: impl Fn(&ArrayRef) -> Result<ArrayRef>) -> Result<ArrayRef> {
     match array.data_type() {
         DataType::List(_) => {
@@ -166,7 +167,8 @@ fn lists(node: &TypeDescription, array: &ArrayRef, mask: impl Fn(&ArrayRef) -> R
     }
 }
 
-/// The digest of text in hex, which the column's writer cuts or fills up to its type, or of binary values.
+/// The digests of text, in hex, or of binary values. The column's writer truncates or pads the hex for `char` and
+/// `varchar`.
 fn sha256(node: &TypeDescription, array: &ArrayRef) -> Result<ArrayRef> {
     match node.kind {
         Kind::String | Kind::Char { .. } | Kind::Varchar { .. } => {

@@ -1,4 +1,4 @@
-//! The mask `redact`: characters by their Unicode class, digits, parts of dates and times.
+//! The mask `redact`, which replaces characters by their Unicode class, digits, and parts of dates and times.
 
 use std::sync::Arc;
 
@@ -19,27 +19,28 @@ use crate::error::{Error, Result};
 use crate::predicate::decimal_text;
 use crate::types::{Kind, TypeDescription};
 
-/// In a parameter: leave these as they are.
+/// In a parameter: keep the original character or part.
 const KEEP: char = '_';
 /// Seconds of a day.
 const DAY: i64 = 86_400;
 
-/// What replaces what.
+/// The replacements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Redact {
     parameters: Vec<String>,
-    /// Of upper case, lower case, digits, symbols, punctuation, separators, other letters, marks, other numbers, all else.
+    /// The replacements of upper case, lower case, digits, symbols, punctuation, separators, other letters, marks,
+    /// other numbers, and all other characters.
     characters: [char; 10],
-    /// Of numbers.
+    /// The digit that replaces those of numbers.
     digit: i64,
-    /// Year, month, day, hour, minute, second; `None` leaves one as it is.
+    /// The replacements of year, month, day, hour, minute and second; `None` keeps the original.
     time: [Option<i64>; 6],
-    /// 10^-308 to 10^307.
+    /// The powers of ten from 10^-308 to 10^307.
     powers: Arc<[f64]>,
 }
 
 impl Redact {
-    /// Of up to two parameters: up to ten characters, and up to six numbers; `_` leaves a class or a part as it is.
+    /// Creates the mask from up to two parameters: up to ten characters, and up to six numbers; `_` keeps the original.
     pub fn new(parameters: &[String]) -> Result<Self> {
         let mut characters = ['X', 'x', '9', '$', '.', KEEP, '\u{aa}', '\u{903}', '\u{b2}', '\u{6dd}'];
         let mut time = [None, Some(1), Some(1), Some(0), Some(0), Some(0)];
@@ -64,12 +65,12 @@ impl Redact {
         Ok(Self { parameters: parameters.to_vec(), characters, digit, time, powers })
     }
 
-    /// As the footer has them.
+    /// The parameters, as stored in the footer.
     pub fn parameters(&self) -> &[String] {
         &self.parameters
     }
 
-    /// The masked values of a column without children.
+    /// Masks the values of a column without children.
     pub(super) fn leaf(&self, node: &TypeDescription, array: &ArrayRef) -> Result<ArrayRef> {
         let numbers = matches!(
             node.kind,
@@ -185,16 +186,16 @@ impl Redact {
         if replacement == KEEP { character } else { replacement }
     }
 
-    /// Every digit replaced; 19 nines do not fit, so 18 are given.
+    /// Replaces every digit. 19 nines overflow 64 bits, so the result has at most 18.
     fn long(&self, value: i64) -> i64 {
         let digits = value.unsigned_abs().min(i64::MAX.unsigned_abs()).checked_ilog10().unwrap_or(0) + 1;
         let digits = if self.digit == 9 { digits.min(18) } else { digits };
         let ones = (0..digits).fold(0i64, |ones, _| ones.wrapping_mul(10).wrapping_add(1));
-        // Nineteen digits of 2 and more wrap, as orc-core's do.
+        // Nineteen digits of 2 or more overflow and wrap, as in orc-core.
         self.digit.wrapping_mul(if value < 0 { -ones } else { ones })
     }
 
-    /// Six digits, of the same sign and magnitude.
+    /// Replaces a value by six equal digits of the same sign and magnitude.
     fn double(&self, value: f64) -> f64 {
         let digit = self.digit as f64;
         if value == 0.0 || self.digit == 0 {
@@ -206,7 +207,8 @@ impl Redact {
         digit * base * self.powers.get(place.saturating_sub(1)).copied().unwrap_or(1.0)
     }
 
-    /// The digits of its shortest text replaced; where that passes the type's digits, those before the point stay.
+    /// Replaces the digits of the shortest text of the value. If the result has too many digits for the type, the
+    /// digits before the point are kept.
     fn decimal(&self, value: i128, precision: u8, scale: u8) -> i128 {
         let text = decimal_text(value, scale);
         let replace = |from: usize| -> Option<i128> {
@@ -235,11 +237,11 @@ impl Redact {
         let [year, month, date, ..] = self.time;
         let own = civil(day);
         let (year, month, date) = (year.unwrap_or(own.0), month.unwrap_or(own.1), date.unwrap_or(own.2));
-        // A day that the month does not have is counted on into the next one.
+        // A day past the end of the month falls into the next month.
         days(year, month, 1) + date - 1
     }
 
-    /// Seconds from 1970, masked; what is below a second goes.
+    /// Masks seconds since 1970; fractions of a second are dropped.
     fn instant(&self, seconds: i64) -> i64 {
         let [.., hour, minute, second] = self.time;
         let (day, rest) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
@@ -250,7 +252,7 @@ impl Redact {
     }
 }
 
-/// Year, month and day of a day from 1970, in the proleptic Gregorian calendar.
+/// Converts days since 1970 to year, month and day in the proleptic Gregorian calendar.
 fn civil(day: i64) -> (i64, i64, i64) {
     let from = day.saturating_add(719_468);
     let (era, of_era) = (from.div_euclid(146_097), from.rem_euclid(146_097));
@@ -261,7 +263,7 @@ fn civil(day: i64) -> (i64, i64, i64) {
     (year + era * 400 + i64::from(month <= 2), month, of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-/// The day from 1970 of a year, month and day.
+/// Converts year, month and day to days since 1970.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
@@ -297,7 +299,7 @@ mod tests {
         }
         assert_eq!(plain.decimal(12_345, 10, 2), 99_999);
         assert_eq!(plain.decimal(-150, 10, 2), -990);
-        // 0.5 of decimal(2, 2) would be 9.9.
+        // 0.50 as decimal(2, 2) would become 9.90, which has too many digits.
         assert_eq!(plain.decimal(50, 2, 2), 90);
     }
 

@@ -9,10 +9,10 @@ use crate::types::{Kind, MAX_SHORT_PRECISION};
 
 /// The seed of the string hash.
 const SEED: u64 = 104_729;
-/// orc-core counts bits in 31 bits.
+/// Maximum bits of a filter, since orc-core numbers bits with a signed 32-bit integer.
 const MAX_BITS: u32 = 1 << 30;
 
-/// Thomas Wang's hash of 64 bits, with arithmetic shifts.
+/// Thomas Wang's 64-bit hash, with arithmetic shifts.
 pub fn hash_long(key: i64) -> u64 {
     let mut key = key;
     key = (!key).wrapping_add(key << 21);
@@ -25,7 +25,7 @@ pub fn hash_long(key: i64) -> u64 {
     key as u64
 }
 
-/// Java's "64-bit variant" of Murmur3: one lane of the 128-bit algorithm, finished on its own.
+/// Java's "64-bit variant" of Murmur3: one lane of the 128-bit algorithm with its own finalization.
 pub fn hash_bytes(bytes: &[u8]) -> u64 {
     const C1: u64 = 0x87c3_7b91_1142_53d5;
     const C2: u64 = 0x4cf5_ad43_2745_937f;
@@ -47,19 +47,19 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
     hash ^ hash >> 33
 }
 
-/// A filter of one row group, to be asked.
+/// Reads the Bloom filter of one row group.
 #[derive(Debug)]
 pub struct BloomView<'a> {
     filter: &'a BloomFilter,
 }
 
 impl<'a> BloomView<'a> {
-    /// A view of a filter of either form.
+    /// A view of a filter in either of the two stored forms.
     pub fn new(filter: &'a BloomFilter) -> Self {
         Self { filter }
     }
 
-    /// Whether a value of this hash may be among the values; a filter of nothing says "maybe".
+    /// Whether a value with this hash may be among the values; always true for an empty filter.
     pub fn may_contain(&self, hash: u64) -> bool {
         let words = match &self.filter.utf8bitset {
             Some(bytes) => bytes.len() / 8,
@@ -70,7 +70,7 @@ impl<'a> BloomView<'a> {
         if bits == 0 {
             return true;
         }
-        // A filter with more probes than bits is full or a lie: ask at most once for each bit.
+        // The file says how many probes to make; the limit keeps a corrupt number from costing time.
         (1..=probes.min(1 << 10)).all(|probe| self.bit(u64::from(probed(hash, probe)) % bits))
     }
 
@@ -82,9 +82,9 @@ impl<'a> BloomView<'a> {
     }
 }
 
-/// A filter of one row group, to be filled.
+/// Builds the Bloom filter of one row group.
 ///
-/// Bits and probes follow orc-core: for `expected` values and the false positive rate `fpp`.
+/// The numbers of bits and probes are those of orc-core for `expected` values and the false positive rate `fpp`.
 #[derive(Debug, Clone)]
 pub struct BloomBuilder {
     words: Vec<u64>,
@@ -92,7 +92,7 @@ pub struct BloomBuilder {
 }
 
 impl BloomBuilder {
-    /// An empty filter; `fpp` is between 0 and 1, both excluded.
+    /// An empty filter; `fpp` is between 0 and 1, exclusive.
     pub fn new(expected: u64, fpp: f64) -> Result<Self> {
         if !(fpp > 0.0 && fpp < 1.0) {
             return Err(Error::invalid(format!(
@@ -105,18 +105,18 @@ impl BloomBuilder {
         if optimal >= f64::from(MAX_BITS) {
             return Err(Error::limit(format!("a bloom filter of {optimal:.0} bits exceeds the limit")));
         }
-        // Raised to the next multiple even where it is one.
+        // As in orc-core, a multiple of 64 is rounded up to the next one too.
         let words = optimal as usize / 64 + 1;
         let probes = ((words * 64) as f64 / expected * ln2).round().max(1.0) as u32;
         Ok(Self { words: vec![0; words], probes })
     }
 
-    /// How many bits it has.
+    /// The number of bits.
     pub fn bits(&self) -> usize {
         self.words.len() * 64
     }
 
-    /// How many bits a value sets, at most.
+    /// The maximum number of bits that a value sets.
     pub fn probes(&self) -> u32 {
         self.probes
     }
@@ -133,31 +133,32 @@ impl BloomBuilder {
         }
     }
 
-    /// The filter as `BLOOM_FILTER_UTF8` has it.
+    /// The filter in the form of the stream `BLOOM_FILTER_UTF8`.
     pub fn to_utf8(&self) -> BloomFilter {
         let bytes = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
         BloomFilter { num_hash_functions: Some(self.probes), bitset: Vec::new(), utf8bitset: Some(bytes) }
     }
 
-    /// The filter as `BLOOM_FILTER` has it.
+    /// The filter in the form of the stream `BLOOM_FILTER`.
     pub fn to_original(&self) -> BloomFilter {
         BloomFilter { num_hash_functions: Some(self.probes), bitset: self.words.clone(), utf8bitset: None }
     }
 
-    /// Takes all values out.
+    /// Removes all values.
     pub fn clear(&mut self) {
         self.words.fill(0);
     }
 }
 
-/// The bit of a probe, counted from 1, before it is brought into the filter: arithmetic of 32 bits that wraps.
+/// The bit of a probe (numbered from 1) before it is reduced modulo the bits of the filter, by wrapping 32-bit
+/// arithmetic.
 #[inline]
 fn probed(hash: u64, probe: u32) -> u32 {
     let combined = (hash as i32).wrapping_add((probe as i32).wrapping_mul((hash >> 32) as i32));
     (if combined < 0 { !combined } else { combined }) as u32
 }
 
-/// Whether filters of this stream may be believed for a column of this kind.
+/// Whether the filters in this stream can be trusted for a column of this kind.
 pub(crate) fn is_usable(
     file: &FileMetadata,
     stream: StreamKind,
@@ -167,7 +168,7 @@ pub(crate) fn is_usable(
     if file.writer() == WriterId::CPP && has_foreign_hashes(file.footer.software_version.as_deref()) {
         return false;
     }
-    // Java's strings in the older filters were of the platform's character set before.
+    // Before HIVE-12055, Java hashed strings in the character set of the platform.
     let utf8_strings = file.writer() != WriterId::JAVA || file.writer_version() >= WriterVersion::HIVE_12055;
     match (stream, kind) {
         (_, Kind::Byte | Kind::Short | Kind::Int | Kind::Long | Kind::Date | Kind::Float | Kind::Double) => true,
@@ -185,7 +186,7 @@ pub(crate) fn is_usable(
     }
 }
 
-/// C++ without a version, 1.6.0 to 1.6.11 and 1.7.0 hashed numbers in another way (ORC-1024).
+/// Whether a version of the C++ library hashed numbers differently (ORC-1024): 1.6.0 to 1.6.11 and 1.7.0, or unknown.
 fn has_foreign_hashes(version: Option<&str>) -> bool {
     let Some(version) = version else { return true };
     let numbers: Vec<u32> = version.split(['.', '-']).map_while(|part| part.parse().ok()).collect();
@@ -197,16 +198,16 @@ fn has_foreign_hashes(version: Option<&str>) -> bool {
     }
 }
 
-/// The hash that the writer took of a value; `None` where it cannot be said.
+/// The hash that the writer of a file computed for a value; `None` if this is not known.
 pub fn hash_of(literal: &Literal, kind: &Kind, version: FileVersion) -> Option<u64> {
     Some(match (literal, kind) {
         (Literal::Long(value) | Literal::Date(value), _) => hash_long(*value),
-        // -0.0 and 0.0 have two hashes and are equal: ask for neither.
+        // -0.0 and 0.0 are equal, but have different hashes.
         (Literal::Double(value), _) if *value == 0.0 => return None,
         (Literal::Double(value), _) if value.is_nan() => hash_long(0x7ff8_0000_0000_0000),
         (Literal::Double(value), _) => hash_long(value.to_bits() as i64),
         (Literal::Text(bytes), Kind::Char { length }) => {
-            // The values were hashed with their padding, up to this many characters.
+            // The writer hashed the values padded to the length of the type, in characters.
             let characters = std::str::from_utf8(bytes).ok()?.chars().count();
             let mut padded = bytes.clone();
             padded.resize(bytes.len() + (*length as usize).checked_sub(characters)?.min(1 << 16), b' ');
@@ -227,7 +228,7 @@ pub fn hash_of(literal: &Literal, kind: &Kind, version: FileVersion) -> Option<u
     })
 }
 
-/// A decimal without trailing zeros, as it is hashed.
+/// The text of a decimal without trailing zeros, which is what writers hash.
 pub(crate) fn decimal_text(mut unscaled: i128, scale: u8) -> String {
     let mut scale = usize::from(scale);
     while scale > 0 && unscaled % 10 == 0 {
@@ -240,7 +241,7 @@ pub(crate) fn decimal_text(mut unscaled: i128, scale: u8) -> String {
     if scale == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
 }
 
-/// Whether a group with this filter may hold a row for which the test is true.
+/// Whether a row group with this filter may have a row for which the test is true.
 pub(crate) fn may_match(filter: &BloomFilter, test: &Test, kind: &Kind, version: FileVersion) -> bool {
     let view = BloomView::new(filter);
     let may = |literal: &Literal| hash_of(literal, kind, version).is_none_or(|hash| view.may_contain(hash));

@@ -1,7 +1,7 @@
 //! Predicates that skip files, stripes and row groups that cannot match, by statistics and Bloom filters.
 //!
-//! An answer is the set of truth values that the rows may have. Rows are skipped only if none of them can be true; what is
-//! unknown or cannot be trusted is read.
+//! An answer is the set of truth values that the rows may have. Rows are skipped only if none of them can be true; what
+//! is unknown or cannot be trusted is read.
 
 mod bloom;
 mod statistics;
@@ -91,18 +91,18 @@ impl Truth {
     /// Nothing is known.
     pub const ANY: Self = Self(7);
 
-    /// Whether a row may be true: only then must it be read.
+    /// Whether a row may be true; otherwise it need not be read.
     pub fn may_be_true(self) -> bool {
         self.0 & 1 != 0
     }
 
-    /// Both sets.
+    /// The union of two sets.
     #[must_use]
     pub fn or_also(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// What the contrary may be.
+    /// The possible values of the negation.
     #[must_use]
     pub fn negate(self) -> Self {
         Self(self.0 & 4 | (self.0 & 1) << 1 | (self.0 & 2) >> 1)
@@ -119,13 +119,13 @@ impl Truth {
         Self(out)
     }
 
-    /// What the conjunction may be.
+    /// The possible values of the conjunction.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         self.combine(other, |left, right| if left == 2 || right == 2 { 2 } else { left.max(right) })
     }
 
-    /// What the disjunction may be.
+    /// The possible values of the disjunction.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         self.combine(other, |left, right| match (left, right) {
@@ -146,8 +146,8 @@ impl Predicate {
         }
     }
 
-    /// Refuses tests that the schema does not allow: unknown columns, columns inside lists, maps and unions, values of
-    /// another kind than the column's.
+    /// Rejects tests that the schema does not allow: unknown columns, columns inside lists, maps and unions, values
+    /// whose kind does not match the column.
     pub fn check(&self, schema: &TypeDescription) -> Result<()> {
         match self {
             Self::And(parts) | Self::Or(parts) => parts.iter().try_for_each(|part| part.check(schema)),
@@ -172,7 +172,7 @@ impl Predicate {
         }
     }
 
-    /// What the predicate may be, if `leaf` says so of its tests.
+    /// The possible values of the predicate, given those of its tests by `leaf`.
     pub fn truth(&self, leaf: &mut impl FnMut(u32, &Test) -> Truth) -> Truth {
         match self {
             Self::And(parts) => parts.iter().fold(Truth::TRUE, |truth, part| truth.and(part.truth(leaf))),
@@ -211,7 +211,7 @@ impl Literal {
         }
     }
 
-    /// Compares two values of one kind; `None` for NaN, other kinds, and decimals whose digits pass 128 bits.
+    /// Compares two values of one kind; `None` for NaN, different kinds, and decimals that overflow 128 bits.
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Boolean(left), Self::Boolean(right)) => Some(left.cmp(right)),

@@ -1,4 +1,4 @@
-//! What statistics say about a test ("Column Statistics"; docs/orc-pitfalls.md, "Statistics").
+//! Evaluates tests by column statistics ("Column Statistics"; docs/orc-pitfalls.md, "Statistics").
 
 use std::cmp::Ordering;
 
@@ -8,22 +8,23 @@ use crate::proto::{ColumnStatistics, StringStatistics};
 use crate::tail::FileMetadata;
 use crate::types::{Kind, MAX_SHORT_PRECISION, TypeDescription};
 
-/// Which statistics of a file may be believed.
+/// Which statistics of a file can be trusted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trust {
-    /// The writer's version; the greatest for other writers than Java's.
+    /// The version of the Java writer; for other writers at least ORC-517, as they never had Java's bugs.
     version: WriterVersion,
 }
 
 impl Trust {
-    /// For the writer of a file.
+    /// The trust in the writer of a file.
     pub(crate) fn of(file: &FileMetadata) -> Self {
-        // Other writers began to count above Java's fixes; a Java version without a name has every fix too.
+        // The version numbers of other writers do not refer to Java's bugs. A Java version newer than the known ones
+        // has every fix.
         let version = file.writer_version();
         Self { version: if file.writer() == WriterId::JAVA { version } else { version.max(WriterVersion::ORC_517) } }
     }
 
-    /// Whether bounds of this kind may be used.
+    /// Whether the bounds of columns of this kind can be used.
     fn bounds(self, kind: &Kind) -> bool {
         match kind {
             Kind::String | Kind::Char { .. } | Kind::Varchar { .. } | Kind::Date | Kind::Boolean => {
@@ -39,15 +40,15 @@ impl Trust {
     }
 }
 
-/// Bounds of some values; an absent end is unknown.
+/// The bounds of some values; an absent bound is unknown.
 #[derive(Debug, Default)]
 struct ValueBounds {
     low: Option<Literal>,
     high: Option<Literal>,
 }
 
-/// What a test may be for the rows behind these statistics. `nested` says that a parent below the root may be null:
-/// such rows are null for the column, but its statistics do not count them.
+/// The possible values of a test for the rows with these statistics. `nested` means that a parent below the root may be
+/// null: the column is null in such rows, but its statistics do not count them.
 pub(crate) fn evaluate(
     test: &Test,
     node: &TypeDescription,
@@ -149,7 +150,7 @@ fn boolean_bounds(statistics: &ColumnStatistics) -> Option<ValueBounds> {
     Some(ValueBounds { low: Some(Literal::Boolean(yes == all)), high: Some(Literal::Boolean(yes > 0)) })
 }
 
-/// Bounds of floats: none where a NaN is among the values, which only the sum shows.
+/// The bounds of floats: none if a NaN is among the values, which only the sum shows.
 fn double_bounds(statistics: &ColumnStatistics) -> Option<ValueBounds> {
     let own = statistics.double_statistics.as_deref()?;
     if own.sum.is_none_or(f64::is_nan) || own.minimum.is_none_or(f64::is_nan) || own.maximum.is_none_or(f64::is_nan) {
@@ -158,11 +159,11 @@ fn double_bounds(statistics: &ColumnStatistics) -> Option<ValueBounds> {
     Some(ValueBounds { low: own.minimum.map(Literal::Double), high: own.maximum.map(Literal::Double) })
 }
 
-/// Bounds of text. Bytes that were not UTF-8 became U+FFFD on their way through Java, and its increment of a cut upper
-/// bound can end there too: such bounds bound nothing.
+/// The bounds of text. A bound with U+FFFD is ignored: Java replaces bytes that are not UTF-8 by this character, and it
+/// can also result from incrementing a truncated upper bound.
 ///
-/// Those of `char` are padded, its values are not. The padded greatest value is above all cut ones; the least one, cut,
-/// is below them unless a character below the space is in it.
+/// The bounds of `char` are padded with spaces, unlike its values. The padded maximum is above all values. The minimum
+/// without its padding is below them, unless it contains a character that sorts before the space.
 fn text_bounds(own: &StringStatistics, kind: &Kind) -> ValueBounds {
     const REPLACEMENT: &[u8] = "\u{FFFD}".as_bytes();
     let padded = matches!(kind, Kind::Char { .. });
@@ -185,7 +186,7 @@ fn without_padding(bytes: &[u8]) -> Vec<u8> {
     bytes.get(..length).unwrap_or_default().to_vec()
 }
 
-/// The test as it is meant for values of `char`, which have no trailing spaces.
+/// The test for values of `char`, which have no trailing spaces: removes those of its literals.
 fn of_cut_values(test: &Test) -> Test {
     let cut = |literal: &Literal| match literal {
         Literal::Text(bytes) => Literal::Text(without_padding(bytes)),
@@ -202,7 +203,8 @@ fn of_cut_values(test: &Test) -> Test {
     }
 }
 
-/// Milliseconds, and the last six digits plus one; `absent` where those were not written.
+/// A timestamp from milliseconds and the last six digits of its nanoseconds plus one; `absent` replaces digits that
+/// were not written.
 fn timestamp(millis: i64, nanos: Option<i32>, absent: i64) -> Option<Literal> {
     let last = nanos.map_or(absent, |nanos| i64::from(nanos) - 1);
     if !(0..1_000_000).contains(&last) {
@@ -212,7 +214,7 @@ fn timestamp(millis: i64, nanos: Option<i32>, absent: i64) -> Option<Literal> {
     Some(Literal::Timestamp { seconds: millis.div_euclid(1000), nanos: u32::try_from(nanos).ok()? })
 }
 
-/// A decimal as text: digits, perhaps with a sign, a point, an exponent.
+/// Parses a decimal: digits, optionally with a sign, a decimal point, an exponent.
 pub(super) fn read_decimal(text: &[u8]) -> Option<Literal> {
     let text = std::str::from_utf8(text).ok()?;
     let (text, exponent) = match text.split_once(['e', 'E']) {

@@ -7,7 +7,7 @@ use super::stripe::Stream;
 enumerations! {
     /// The cipher of a key.
     EncryptionAlgorithm {
-        /// None that is known.
+        /// Not known.
         0 UnknownEncryption "UNKNOWN_ENCRYPTION",
         /// AES/CTR with 128 bits.
         1 AesCtr128 "AES_CTR_128",
@@ -15,29 +15,29 @@ enumerations! {
         2 AesCtr256 "AES_CTR_256",
     }
 
-    /// Who wraps the local keys.
+    /// The kind of key store that wraps the local keys.
     KeyProviderKind {
-        /// Not said.
+        /// Not specified.
         0 UnknownProvider "UNKNOWN",
-        /// Hadoop's or Ranger's key server.
+        /// The key server of Hadoop or Ranger.
         1 Hadoop "HADOOP",
-        /// Amazon's.
+        /// The key service of AWS.
         2 Aws "AWS",
-        /// Google's.
+        /// The key service of Google Cloud.
         3 Gcp "GCP",
-        /// Microsoft's.
+        /// The key service of Azure.
         4 Azure "AZURE",
     }
 }
 
 messages! {
-    /// How readers without keys see some columns.
+    /// How some columns are masked for readers without keys.
     DataMask {
-        /// `nullify`, `redact`, `sha256`, or one of the user's.
+        /// `nullify`, `redact`, `sha256`, or the name of a custom mask.
         1 name: Opt<Text>,
         /// Its parameters.
         2 mask_parameters: Rep<Text>,
-        /// The roots it was applied to.
+        /// The root columns that it was applied to.
         3 columns: Packed<U32>,
     }
 
@@ -59,7 +59,7 @@ messages! {
         2 key: Opt<U32>,
         /// The wrapped local key of the file's tail.
         3 encrypted_key: Opt<Blob>,
-        /// Streams of stripe statistics, one a column.
+        /// Streams of stripe statistics, one per column.
         4 stripe_statistics: Subs<Stream>,
         /// Encrypted [`FileStatistics`].
         5 file_statistics: Opt<Blob>,
@@ -67,23 +67,23 @@ messages! {
 
     /// All encryption of a file.
     Encryption {
-        /// Masks used.
+        /// The masks in use.
         1 mask: Subs<DataMask>,
-        /// Master keys used.
+        /// The master keys in use.
         2 key: Subs<EncryptionKey>,
         /// Variants, in the order of the stripes' local keys.
         3 variants: Subs<EncryptionVariant>,
-        /// Who wraps the local keys.
+        /// The kind of key store that wraps the local keys.
         4 key_provider: Opt<KeyProviderKind>,
     }
 
-    /// Statistics of a variant's columns over the file.
+    /// Statistics of a variant's columns for the whole file.
     FileStatistics {
-        /// From the variant's root on.
+        /// By column, starting with the root of the variant.
         1 column: Subs<ColumnStatistics>,
     }
 
-    /// Statistics of one column over all stripes.
+    /// Statistics of one column in all stripes.
     ColumnarStripeStatistics {
         /// By stripe.
         1 col_stats: Subs<ColumnStatistics>,

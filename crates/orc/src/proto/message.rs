@@ -1,6 +1,6 @@
-//! How messages are declared: one line per field, from which reading, writing and showing follow.
+//! Macros that declare messages, one line per field, and generate the code that reads, writes and shows them.
 //!
-//! Fields with an unknown number are skipped. Repeated numbers are accepted packed and unpacked, whatever the
+//! Fields with an unknown number are skipped. Repeated numbers are accepted in packed and unpacked form, whatever the
 //! definition says (docs/orc-pitfalls.md, "Repeated fields").
 
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ use super::wire::{Value, WireReader, put_bytes, put_tag, put_varint};
 use crate::error::{Error, Result};
 use crate::limits::{Budget, Limits};
 
-/// A field as shown to people and tools.
+/// A field value to be shown to people and tools.
 #[derive(Debug)]
 pub enum Shown<'a> {
     /// An unsigned number.
@@ -35,14 +35,14 @@ pub enum Shown<'a> {
 
 /// A protobuf message.
 pub trait Message: Debug {
-    /// Takes one field off the wire; a number that the message does not know is skipped.
+    /// Merges one field from the wire into the message; an unknown field number is skipped.
     fn merge(&mut self, number: u32, value: Value<'_>, budget: &mut Budget) -> Result<()>;
-    /// Appends all fields that are set, in the order of the definition.
+    /// Encodes all fields that are set, in the order of the definition.
     fn encode_into(&self, out: &mut Vec<u8>);
     /// The fields that are set, by name.
     fn fields(&self) -> Vec<(&'static str, Shown<'_>)>;
 
-    /// Reads a whole message, within the budget of a section of its length.
+    /// Decodes a message within the memory budget of a section of its length.
     fn decode(bytes: &[u8]) -> Result<Self>
     where
         Self: Sized + Default,
@@ -50,7 +50,7 @@ pub trait Message: Debug {
         Self::decode_within(bytes, &mut Limits::default().budget(bytes.len()))
     }
 
-    /// Reads a whole message; what it becomes in memory is charged to a budget, for messages of no bytes take hundreds.
+    /// Decodes a message and charges its memory to a budget, because even an empty message takes hundreds of bytes.
     fn decode_within(bytes: &[u8], budget: &mut Budget) -> Result<Self>
     where
         Self: Sized + Default,
@@ -64,7 +64,7 @@ pub trait Message: Debug {
         Ok(message)
     }
 
-    /// The message as bytes.
+    /// Encodes the message.
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode_into(&mut out);
@@ -76,21 +76,21 @@ fn wrong_type() -> Error {
     Error::corrupt("", "a field has the wrong wire type")
 }
 
-/// How one value of a field stands on the wire.
+/// How one value of a field is encoded on the wire.
 pub trait Codec {
-    /// Its Rust type.
+    /// The Rust type of the value.
     type Rust: Debug + Clone + PartialEq;
     /// The wire type of a single value.
     const WIRE: u8;
-    /// Takes a value.
+    /// Converts a value from the wire.
     fn read(value: Value<'_>) -> Result<Self::Rust>;
-    /// Takes a value inside a packed list.
+    /// Reads one value of a packed list.
     fn unpack(reader: &mut WireReader<'_>) -> Result<Self::Rust> {
         Self::read(Value::Varint(reader.varint()?))
     }
-    /// Appends the value without its tag.
+    /// Encodes the value without its tag.
     fn put(value: &Self::Rust, out: &mut Vec<u8>);
-    /// The value, to be shown.
+    /// The value for display.
     fn show(value: &Self::Rust) -> Shown<'_>;
 }
 
@@ -206,19 +206,19 @@ bytes_codec!(/// `bytes`
 bytes_codec!(/// `string` that may hold other bytes (bounds of columns that are not UTF-8), kept as they are.
     RawText, Vec<u8>, |bytes| bytes.to_vec(), |value| Shown::Text(String::from_utf8_lossy(value)));
 
-/// How often a field stands in its message.
+/// How often a field can occur in its message.
 pub trait Slot {
     /// The Rust type of the field.
     type Field: Debug + Clone + PartialEq + Default;
-    /// Takes one value off the wire.
+    /// Merges one value from the wire into the field.
     fn merge(field: &mut Self::Field, value: Value<'_>, budget: &mut Budget) -> Result<()>;
-    /// Appends the field where it is set.
+    /// Encodes the field if it is set.
     fn put(field: &Self::Field, number: u32, out: &mut Vec<u8>);
-    /// The field, where it is set.
+    /// The field for display, if it is set.
     fn show(field: &Self::Field) -> Option<Shown<'_>>;
 }
 
-/// `optional`: the last one counts.
+/// `optional`; the last occurrence counts.
 #[derive(Debug)]
 pub struct Opt<C>(std::marker::PhantomData<C>);
 impl<C: Codec> Slot for Opt<C> {
@@ -239,7 +239,7 @@ impl<C: Codec> Slot for Opt<C> {
     }
 }
 
-/// Texts and bytes are copied.
+/// Charges the bytes of texts and blobs, which are copied out of the input.
 fn charge_bytes(value: Value<'_>, budget: &mut Budget) -> Result<()> {
     match value {
         Value::Bytes(bytes) => budget.charge(bytes.len()),
@@ -269,7 +269,7 @@ fn show_list<C: Codec>(field: &[C::Rust]) -> Option<Shown<'_>> {
     (!field.is_empty()).then(|| Shown::List(field.iter().map(C::show).collect()))
 }
 
-/// `repeated`, written one by one.
+/// `repeated`, written unpacked.
 #[derive(Debug)]
 pub struct Rep<C>(std::marker::PhantomData<C>);
 impl<C: Codec> Slot for Rep<C> {
@@ -308,7 +308,7 @@ impl<C: Codec> Slot for Packed<C> {
     }
 }
 
-/// An optional message. Boxed, for most of them are absent and hostile input can list many.
+/// An optional message. It is boxed, because most are absent and hostile input can list many.
 #[derive(Debug)]
 pub struct Sub<M>(std::marker::PhantomData<M>);
 impl<M: Message + Default + Clone + PartialEq> Slot for Sub<M> {
@@ -385,7 +385,7 @@ macro_rules! messages {
     )*};
 }
 
-/// Declares open enumerations: a number without a name is kept, to be refused where it would matter.
+/// Declares open enumerations: a number without a name is kept, and rejected only where the value is needed.
 macro_rules! enumerations {
     ($($(#[$meta:meta])* $name:ident { $($(#[$value_meta:meta])* $number:literal $value:ident $text:literal,)* })*) => {$(
         $(#[$meta])*

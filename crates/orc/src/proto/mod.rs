@@ -1,6 +1,7 @@
-//! The protobuf messages of ORC (orc-format 1.1.1; the draft's "File Tail", "Stripes" and "Indexes" less its misprints).
+//! The protobuf messages of ORC (orc-format 1.1.1; the draft's "File Tail", "Stripes" and "Indexes" less its
+//! misprints).
 //!
-//! Every field is optional, whatever the draft says, and a missing enumeration means its first value.
+//! Every field is optional, whatever the draft says, and a missing enumeration has its first value.
 
 mod message;
 mod wire;

@@ -3,7 +3,7 @@
 use super::message::{Blob, F64, Flag, I32, Opt, Packed, RawText, Rep, S32, S64, Sub, Subs, U32, U64, Word, messages};
 
 messages! {
-    /// Of `tinyint` to `bigint`.
+    /// Statistics of `tinyint` to `bigint`.
     IntegerStatistics {
         /// The least value.
         1 minimum: Opt<S64>,
@@ -13,47 +13,47 @@ messages! {
         3 sum: Opt<S64>,
     }
 
-    /// Of `float` and `double`.
+    /// Statistics of `float` and `double`.
     DoubleStatistics {
         /// The least value.
         1 minimum: Opt<F64>,
         /// The greatest value.
         2 maximum: Opt<F64>,
-        /// NaN or infinite where the values are.
+        /// NaN or infinite if one of the values is.
         3 sum: Opt<F64>,
     }
 
-    /// Of `string`, `char` and `varchar`.
+    /// Statistics of `string`, `char` and `varchar`.
     StringStatistics {
-        /// The least value, where it is short enough.
+        /// The least value, if it is short enough.
         1 minimum: Opt<RawText>,
-        /// The greatest value, where it is short enough.
+        /// The greatest value, if it is short enough.
         2 maximum: Opt<RawText>,
         /// Bytes of all values.
         3 sum: Opt<S64>,
-        /// A cut lower bound, in place of a long minimum.
+        /// A truncated lower bound that replaces a long minimum.
         4 lower_bound: Opt<RawText>,
-        /// A cut and increased upper bound, in place of a long maximum.
+        /// A truncated and incremented upper bound that replaces a long maximum.
         5 upper_bound: Opt<RawText>,
     }
 
-    /// Of `boolean`: one count, that of `true`.
+    /// Statistics of `boolean`: one count.
     BucketStatistics {
-        /// How many are true.
+        /// Number of true values.
         1 count: Packed<U64>,
     }
 
-    /// Of `decimal`, as text.
+    /// Statistics of `decimal`, as text.
     DecimalStatistics {
         /// The least value.
         1 minimum: Opt<RawText>,
         /// The greatest value.
         2 maximum: Opt<RawText>,
-        /// Not to be trusted: Java wraps it.
+        /// Unreliable: Java's sum overflows.
         3 sum: Opt<RawText>,
     }
 
-    /// Of `date`: days.
+    /// Statistics of `date`, in days.
     DateStatistics {
         /// The first day.
         1 minimum: Opt<S32>,
@@ -61,7 +61,7 @@ messages! {
         2 maximum: Opt<S32>,
     }
 
-    /// Of both kinds of timestamps: milliseconds.
+    /// Statistics of both kinds of timestamps, in milliseconds.
     TimestampStatistics {
         /// In the writer's zone; not to be used.
         1 minimum: Opt<S64>,
@@ -77,23 +77,23 @@ messages! {
         6 maximum_nanos: Opt<I32>,
     }
 
-    /// Of `binary`.
+    /// Statistics of `binary`.
     BinaryStatistics {
         /// Bytes of all values.
         1 sum: Opt<S64>,
     }
 
-    /// Of lists and maps; Java's are wrong.
+    /// Statistics of lists and maps; Java's are wrong.
     CollectionStatistics {
-        /// Of the shortest.
+        /// Elements of the shortest.
         1 min_children: Opt<U64>,
-        /// Of the longest.
+        /// Elements of the longest.
         2 max_children: Opt<U64>,
-        /// Of all.
+        /// Elements of all.
         3 total_children: Opt<U64>,
     }
 
-    /// The box around all geometries.
+    /// The bounding box of all geometries.
     BoundingBox {
         /// Least x.
         1 xmin: Opt<F64>,
@@ -113,17 +113,17 @@ messages! {
         8 mmax: Opt<F64>,
     }
 
-    /// Of geometries.
+    /// Statistics of geometries.
     GeospatialStatistics {
-        /// The box around them.
+        /// Their bounding box.
         1 bbox: Sub<BoundingBox>,
-        /// WKB codes of the kinds met, sorted.
+        /// The WKB codes of their types, sorted.
         2 geospatial_types: Rep<I32>,
     }
 
     /// Statistics of one column over some rows.
     ColumnStatistics {
-        /// Values that are not null.
+        /// Number of values that are not null.
         1 number_of_values: Opt<U64>,
         /// Of integers.
         2 int_statistics: Sub<IntegerStatistics>,
@@ -141,7 +141,7 @@ messages! {
         8 binary_statistics: Sub<BinaryStatistics>,
         /// Of timestamps.
         9 timestamp_statistics: Sub<TimestampStatistics>,
-        /// Whether a null is among them; absent means it is unknown.
+        /// Whether there are nulls; unknown if absent.
         10 has_null: Opt<Flag>,
         /// Bytes of the column's data streams (stripe and file level).
         11 bytes_on_disk: Opt<U64>,
@@ -153,7 +153,7 @@ messages! {
 
     /// One row group of one column.
     RowIndexEntry {
-        /// Where its streams continue, concatenated.
+        /// The positions of all its streams, concatenated.
         1 positions: Packed<U64>,
         /// Statistics of its values.
         2 statistics: Sub<ColumnStatistics>,
@@ -161,23 +161,23 @@ messages! {
 
     /// The index of one column in one stripe.
     RowIndex {
-        /// One a row group.
+        /// One per row group.
         1 entry: Subs<RowIndexEntry>,
     }
 
     /// The filter of one row group.
     BloomFilter {
-        /// Probes for each value.
+        /// Number of probes per value.
         1 num_hash_functions: Opt<U32>,
-        /// The older form.
+        /// The bits in the older form.
         2 bitset: Rep<Word>,
-        /// The newer form: the same words, little endian.
+        /// The bits in the newer form: the same words, little endian.
         3 utf8bitset: Opt<Blob>,
     }
 
     /// The filters of one column in one stripe.
     BloomFilterIndex {
-        /// One a row group.
+        /// One per row group.
         1 bloom_filter: Subs<BloomFilter>,
     }
 }

@@ -5,7 +5,7 @@ use super::message::{Opt, Subs, Text, U32, U64, enumerations, messages};
 enumerations! {
     /// What a stream holds.
     StreamKind {
-        /// Whether each value is there.
+        /// A bit per value: whether it is not null.
         0 Present "PRESENT",
         /// The values.
         1 Data "DATA",
@@ -23,44 +23,44 @@ enumerations! {
         7 BloomFilter "BLOOM_FILTER",
         /// Bloom filters over UTF-8.
         8 BloomFilterUtf8 "BLOOM_FILTER_UTF8",
-        /// Room of the encrypted index streams.
+        /// The area of the encrypted index streams.
         9 EncryptedIndex "ENCRYPTED_INDEX",
-        /// Room of the encrypted data streams.
+        /// The area of the encrypted data streams.
         10 EncryptedData "ENCRYPTED_DATA",
         /// Encrypted statistics of stripes, in the tail.
         100 StripeStatistics "STRIPE_STATISTICS",
-        /// Encrypted statistics of the file; never a stream, only part of an IV.
+        /// Encrypted statistics of the file; not a stream, only used in the initialization vector.
         101 FileStatistics "FILE_STATISTICS",
     }
 
     /// How a column is encoded in a stripe.
     EncodingKind {
-        /// Plain, run lengths version 1.
+        /// Direct, run-length encoding version 1.
         0 Direct "DIRECT",
-        /// Dictionary, run lengths version 1.
+        /// Dictionary, run-length encoding version 1.
         1 Dictionary "DICTIONARY",
-        /// Plain, run lengths version 2.
+        /// Direct, run-length encoding version 2.
         2 DirectV2 "DIRECT_V2",
-        /// Dictionary, run lengths version 2.
+        /// Dictionary, run-length encoding version 2.
         3 DictionaryV2 "DICTIONARY_V2",
     }
 }
 
 impl StreamKind {
-    /// Whether values are read from it.
+    /// Whether the stream contains data of values, not indexes or statistics.
     pub fn is_data(self) -> bool {
         matches!(self, Self::Present | Self::Data | Self::Length | Self::DictionaryData | Self::Secondary)
     }
 }
 
 messages! {
-    /// One stream; its offset follows from the order.
+    /// One stream. Its offset is the sum of the lengths of those before it.
     Stream {
         /// What it holds.
         1 kind: Opt<StreamKind>,
-        /// Whose it is.
+        /// The id of its column.
         2 column: Opt<U32>,
-        /// Its bytes in the file.
+        /// Its length in bytes.
         3 length: Opt<U64>,
     }
 
@@ -68,7 +68,7 @@ messages! {
     ColumnEncoding {
         /// The encoding.
         1 kind: Opt<EncodingKind>,
-        /// Entries of the dictionary.
+        /// Number of entries of the dictionary.
         2 dictionary_size: Opt<U32>,
         /// 1: timestamps in bloom filters are UTC.
         3 bloom_encoding: Opt<U32>,
@@ -78,7 +78,7 @@ messages! {
     StripeEncryptionVariant {
         /// In the order of the encrypted areas.
         1 streams: Subs<Stream>,
-        /// Of the variant's columns, its root first.
+        /// By column of the variant, its root first.
         2 encoding: Subs<ColumnEncoding>,
     }
 

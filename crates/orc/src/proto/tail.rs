@@ -7,7 +7,7 @@ use super::statistics::ColumnStatistics;
 enumerations! {
     /// The generic compression of a file.
     CompressionKind {
-        /// No chunks at all.
+        /// No compression, and no chunks.
         0 None "NONE",
         /// Raw deflate.
         1 Zlib "ZLIB",
@@ -75,29 +75,29 @@ enumerations! {
         0 Spherical "SPHERICAL",
         /// Vincenty's formulae.
         1 Vincenty "VINCENTY",
-        /// Thomas's.
+        /// Thomas's formulae.
         2 Thomas "THOMAS",
-        /// Andoyer's.
+        /// Andoyer's formulae.
         3 Andoyer "ANDOYER",
-        /// Karney's.
+        /// Karney's algorithm.
         4 Karney "KARNEY",
     }
 
     /// The calendar of days before 1582-10-15.
     CalendarKind {
-        /// Not said.
+        /// Not specified.
         0 Unknown0 "UNKNOWN_CALENDAR",
-        /// Julian before the change, Gregorian after it.
+        /// Julian before 1582-10-15, Gregorian from then on.
         1 JulianGregorian "JULIAN_GREGORIAN",
-        /// Gregorian forever.
+        /// Gregorian at all times.
         2 ProlepticGregorian "PROLEPTIC_GREGORIAN",
     }
 }
 
 messages! {
-    /// The last bytes of a file; never compressed.
+    /// The postscript: the last bytes of a file, never compressed.
     PostScript {
-        /// Bytes of the footer, compressed.
+        /// Bytes of the compressed footer.
         1 footer_length: Opt<U64>,
         /// The codec of everything but the postscript.
         2 compression: Opt<CompressionKind>,
@@ -105,17 +105,17 @@ messages! {
         3 compression_block_size: Opt<U64>,
         /// The version of the file: `[0, 11]`, `[0, 12]`, `[1, 9999]`.
         4 version: Packed<U32>,
-        /// Bytes of the metadata section, compressed.
+        /// Bytes of the compressed metadata section.
         5 metadata_length: Opt<U64>,
-        /// The version of the writer, counted by each implementation.
+        /// The version of the writer; each implementation has its own numbers.
         6 writer_version: Opt<U32>,
         /// Bytes of the encrypted stripe statistics.
         7 stripe_statistics_length: Opt<U64>,
-        /// `ORC`, last, so that it stands at a known place.
+        /// `ORC`; the last field, so that it is at a known position.
         8000 magic: Opt<Text>,
     }
 
-    /// Where a stripe lies.
+    /// The position of a stripe.
     StripeInformation {
         /// Its first byte in the file.
         1 offset: Opt<U64>,
@@ -125,11 +125,11 @@ messages! {
         3 data_length: Opt<U64>,
         /// Bytes of its footer.
         4 footer_length: Opt<U64>,
-        /// Its rows.
+        /// Its number of rows.
         5 number_of_rows: Opt<U64>,
-        /// The stripe id of the IV; later stripes count on.
+        /// The stripe id in initialization vectors; in a stripe without it, one more than in the stripe before.
         6 encrypt_stripe_id: Opt<U64>,
-        /// One wrapped key a variant; later stripes inherit them.
+        /// One wrapped local key per variant; a stripe without them uses those of the stripe before.
         7 encrypted_local_keys: Rep<Blob>,
     }
 
@@ -143,7 +143,7 @@ messages! {
 
     /// One node of the type tree, in pre-order.
     Type {
-        /// What it is.
+        /// Its kind.
         1 kind: Opt<TypeKind>,
         /// The ids of its children.
         2 subtypes: Packed<U32>,
@@ -159,7 +159,7 @@ messages! {
         7 attributes: Subs<StringPair>,
         /// Coordinate reference system of a geometry or geography.
         8 crs: Opt<Text>,
-        /// Edges of a geography.
+        /// How the edges of a geography run.
         9 algorithm: Opt<EdgeAlgorithm>,
     }
 
@@ -175,19 +175,19 @@ messages! {
     Footer {
         /// Bytes of the header, 3.
         1 header_length: Opt<U64>,
-        /// Bytes of header and stripes.
+        /// Bytes of the header and the stripes.
         2 content_length: Opt<U64>,
-        /// Where the stripes lie.
+        /// The positions of the stripes.
         3 stripes: Subs<StripeInformation>,
         /// The type tree.
         4 types: Subs<Type>,
         /// The user's metadata.
         5 metadata: Subs<UserMetadataItem>,
-        /// Rows of the file.
+        /// Number of rows of the file.
         6 number_of_rows: Opt<U64>,
-        /// Statistics of the whole file, one a column.
+        /// Statistics of the whole file, by column id.
         7 statistics: Subs<ColumnStatistics>,
-        /// Rows of a row group; 0 or absent means no index.
+        /// Rows per row group; 0 or absent if there is no row index.
         8 row_index_stride: Opt<U32>,
         /// The implementation that wrote the file.
         9 writer: Opt<U32>,
@@ -199,7 +199,7 @@ messages! {
         12 software_version: Opt<Text>,
     }
 
-    /// Statistics of one stripe, one a column.
+    /// Statistics of the columns of one stripe.
     StripeStatistics {
         /// By column id.
         1 col_stats: Subs<ColumnStatistics>,

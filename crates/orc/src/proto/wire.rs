@@ -1,11 +1,11 @@
-//! The protobuf wire form: tags, varints, fixed and length-delimited values (protobuf.dev, "Encoding").
+//! The protobuf wire format: tags, varints, fixed and length-delimited values (protobuf.dev, "Encoding").
 
 use crate::error::{Error, Result};
 
-/// The longest varint of 64 bits.
+/// Maximum bytes of a 64-bit varint.
 const MAX_VARINT: usize = 10;
 
-/// One value as it stands on the wire.
+/// One value in its wire form.
 #[derive(Debug, Clone, Copy)]
 pub enum Value<'a> {
     /// Wire type 0.
@@ -26,12 +26,12 @@ pub struct WireReader<'a> {
 }
 
 impl<'a> WireReader<'a> {
-    /// Reads `bytes`, and nothing else.
+    /// A reader of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, length: bytes.len() }
     }
 
-    /// Whether everything was read.
+    /// Whether all bytes have been read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -56,7 +56,7 @@ impl<'a> WireReader<'a> {
         Ok(*head)
     }
 
-    /// One varint; bits past the 64th are dropped, as protobuf does.
+    /// Reads a varint; bits beyond 64 are dropped, as in protobuf.
     pub fn varint(&mut self) -> Result<u64> {
         let mut value = 0u64;
         for (index, &byte) in self.rest.iter().take(MAX_VARINT).enumerate() {
@@ -69,7 +69,7 @@ impl<'a> WireReader<'a> {
         Err(self.fail("unterminated varint"))
     }
 
-    /// The next field: its number and value.
+    /// Reads the next field: its number and value.
     pub fn field(&mut self) -> Result<(u32, Value<'a>)> {
         let tag = self.varint()?;
         let number = u32::try_from(tag >> 3).ok().filter(|number| *number != 0);
@@ -88,7 +88,7 @@ impl<'a> WireReader<'a> {
         Ok((number, value))
     }
 
-    /// One little-endian word of a packed list.
+    /// Reads one little-endian word of a packed list.
     pub fn fixed64(&mut self) -> Result<u64> {
         Ok(u64::from_le_bytes(self.array()?))
     }

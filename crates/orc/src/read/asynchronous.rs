@@ -1,4 +1,4 @@
-//! The asynchronous reader; it depends on no runtime.
+//! The asynchronous reader, which works with any runtime.
 
 use std::future::Future;
 use std::ops::Range;
@@ -13,17 +13,17 @@ use crate::limits::Limits;
 use crate::source::Step;
 use crate::tail::{FileMetadata, TailDecoder};
 
-/// A file, or something like one, that is read by ranges asynchronously.
+/// A file, or similar, whose byte ranges are read asynchronously.
 pub trait AsyncSource {
     /// The length of the file in bytes.
     fn length(&self) -> impl Future<Output = Result<u64>> + Send;
 
-    /// The bytes of each range, all of them, in the order of the ranges. Ranges that are close have been joined already, so a
-    /// store can fetch them concurrently.
+    /// Returns the complete bytes of each range, in the order of the ranges. Ranges that are close together have
+    /// already been joined, so a store can fetch all of them concurrently.
     fn read_ranges(&self, ranges: Vec<Range<u64>>) -> impl Future<Output = Result<Vec<Bytes>>> + Send;
 }
 
-/// An open file. Batches are decoded by [`StripeReader`]s, which hold their bytes and do no I/O.
+/// An open file. [`StripeReader`]s decode its batches; they hold their bytes and do no I/O.
 #[derive(Debug)]
 pub struct AsyncReader<S> {
     source: S,
@@ -45,7 +45,7 @@ impl<S: AsyncSource> AsyncReader<S> {
         Self::open_with(source, Limits::default(), None).await
     }
 
-    /// Opens a file under limits, with keys, as [`Reader::open_with`](super::Reader::open_with).
+    /// Opens a file with limits and keys, as [`Reader::open_with`](super::Reader::open_with).
     pub async fn open_with(source: S, limits: Limits, keys: Option<Arc<dyn KeyProvider>>) -> Result<Self> {
         let mut tail = TailDecoder::new(source.length().await?, limits, keys);
         loop {
@@ -70,7 +70,7 @@ impl<S: AsyncSource> AsyncReader<S> {
         super::wanted::stripes(&self.file, options)
     }
 
-    /// A reader of one stripe, once its bytes have arrived, as [`Reader::stripe`](super::Reader::stripe).
+    /// Fetches the bytes of one stripe and returns its reader, as [`Reader::stripe`](super::Reader::stripe).
     pub async fn stripe(&self, index: usize, options: &Arc<ReadOptions>) -> Result<StripeReader> {
         let mut loader = StripeLoader::new(Arc::clone(&self.file), Arc::clone(options), index)?;
         loop {

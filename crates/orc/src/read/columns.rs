@@ -1,13 +1,13 @@
-//! Columns of a file, decoded in parallel by several threads into whole batches, in the order of the file.
+//! Decodes the columns of a file in parallel, into batches of all columns in the order of the file.
 //!
-//! The thread that asks for a batch decodes along with the others until the batch is complete. All threads work on the same
-//! few batches, so what they hold stays small: decoding whole row groups ahead would write every value to memory and
-//! fetch it again.
+//! The thread that asks for a batch (the consumer) decodes along with the others until the batch is complete. All
+//! threads work on the same few batches, which stay in the cache: if whole row groups were decoded ahead, every value
+//! would be written to memory and fetched again.
 //!
-//! The others are tasks of the caller's [`Pool`], whose threads persist: new threads would take fresh memory forevery
-//! file, which kept the system busy for a tenth of the time. A task waits for nothing but bytes: it ends when there is
-//! nothing to do, and another one starts when there is work again. So a consumer that uses the pool itself, or runs in it,
-//! finds it free, and no batch waits for a task that has not started.
+//! The other threads run tasks of the caller's [`Pool`], whose threads persist: new threads would get new memory from
+//! the system for every file, which took a tenth of the time. A task waits only for bytes. It ends when there is no
+//! work, and another one starts when there is work again. So a consumer that also uses the pool, or runs in it, finds
+//! it free, and no batch waits for a task that has not started.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,16 +23,16 @@ use crate::pool::{Pool, guarded};
 use crate::source::{Source, Step};
 use crate::stream::Context;
 
-/// Batches of a column that are decoded before the first of them is taken.
+/// Maximum decoded batches of a column that wait for the other columns.
 const AHEAD: usize = 4;
 
-/// Stripes under way: one is decoded, of the next the bytes are fetched.
+/// Stripes in progress: one is decoded while the bytes of the next are fetched.
 const STRIPES: usize = 2;
 
-/// Bytes that one request fetches, so that the threads share the reading of a stripe.
+/// Maximum bytes of one request, so that several threads share the reading of a stripe.
 const REQUEST: u64 = 4 << 20;
 
-/// The batches of some stripes of a file, decoded by several threads; see [`Reader::by_columns`]. Nothing follows an error.
+/// The batches of some stripes of a file, decoded by several threads; see [`Reader::by_columns`]. An error ends them.
 #[derive(Debug)]
 pub struct ByColumns<S: Source + Send + Sync + 'static> {
     team: Arc<ColumnTeam<S>>,
@@ -41,51 +41,51 @@ pub struct ByColumns<S: Source + Send + Sync + 'static> {
     ended: bool,
 }
 
-/// What the threads share.
+/// The state that the threads share.
 #[derive(Debug)]
 struct ColumnTeam<S> {
     reader: Arc<Reader<S>>,
     options: Arc<ReadOptions>,
     pool: Arc<dyn Pool>,
-    /// Tasks in the pool, at most.
+    /// Maximum number of tasks in the pool.
     others: usize,
     state: Mutex<State>,
-    /// For the one that asks.
+    /// Wakes the consumer, that is, the thread that asks for batches.
     wake: Condvar,
 }
 
 #[derive(Debug)]
 struct State {
     waiting: VecDeque<usize>,
-    /// Under way, in order.
+    /// Stripes in progress, in order.
     stripes: VecDeque<Stripe>,
-    /// The number of the first of them.
+    /// The number of the first stripe in progress, counted over all stripes begun.
     first: usize,
-    /// Tasks in the pool, begun or not.
+    /// Tasks in the pool, whether they have started or not.
     tasks: usize,
-    /// What those that ended have left to the next.
+    /// Contexts of finished tasks, for the next tasks.
     contexts: Vec<Context>,
-    /// Whether the one that asks sleeps.
+    /// Whether the consumer is waiting.
     awaited: bool,
 }
 
 #[derive(Debug)]
 enum Stripe {
-    /// Its plan is made, or bytes that the plan asked for are fetched.
+    /// A thread is planning the stripe (`loader` is absent) or fetching ranges that the plan needs.
     Loading { loader: Option<Box<StripeLoader>>, wanted: Vec<Range<u64>>, fetching: usize },
-    /// Its columns are decoded.
+    /// Its columns are being decoded.
     Decoding(Vec<TeamColumn>),
 }
 
 #[derive(Debug, Default)]
 struct TeamColumn {
-    /// Absent while a thread decodes with it, and at the end.
+    /// Absent while a thread uses it, and at the end.
     reader: Option<Box<StripeReader>>,
     ended: bool,
     ready: VecDeque<Result<RecordBatch>>,
 }
 
-/// What is to be done next, by the place of its stripe among those under way.
+/// The next job, with the index of its stripe among those in progress.
 enum Next {
     Fetch(usize),
     Plan(usize),
@@ -93,14 +93,14 @@ enum Next {
     Decode(usize, usize),
 }
 
-/// Something that one thread does without the others.
+/// A job that one thread does on its own.
 enum Job {
     Plan(usize, Box<StripeLoader>),
     Fetch(usize, Range<u64>),
     Decode(usize, usize, Box<StripeReader>),
 }
 
-/// What came of it.
+/// The result of a job.
 enum Done {
     PlannedStripe(usize, Result<PlannedStripe>),
     Fetched(usize, u64, Result<Bytes>),
@@ -113,7 +113,7 @@ enum PlannedStripe {
 }
 
 impl<S: Source + Send + Sync + 'static> ByColumns<S> {
-    /// The batches of stripes, read by `threads` threads: the one that asks, and others of `pool`.
+    /// Reads stripes with `threads` threads: the consumer, and others from `pool`.
     pub(super) fn new(
         reader: &Arc<Reader<S>>,
         options: ReadOptions,
@@ -183,18 +183,18 @@ impl<S: Source + Send + Sync + 'static> ColumnTeam<S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the tasks, each after what it is at.
+    /// Ends the tasks, each after its current job.
     fn close(&self) {
         let mut state = self.lock();
         state.waiting.clear();
         state.stripes.clear();
     }
 
-    /// Starts one more task if there is work for it; it does the same for the next one.
+    /// Starts one more task if there is work for it; this task then does the same for the next one.
     fn call(self: &Arc<Self>, state: &mut State) {
         if state.tasks < self.others && state.next().is_some() {
             let team = Arc::clone(self);
-            // A panic in a task could end the process; those of readers are errors already.
+            // A panic in a task could end the process. Panics of readers have already become errors.
             let task = move || {
                 let _ = guarded(|| {
                     team.work();
@@ -205,7 +205,7 @@ impl<S: Source + Send + Sync + 'static> ColumnTeam<S> {
         }
     }
 
-    /// What a task does, until there is nothing to do.
+    /// Runs a task: does jobs until there are none.
     fn work(self: &Arc<Self>) {
         let mut state = self.lock();
         let context = state.contexts.pop().map_or_else(|| Context::new(self.reader.metadata()), Ok);
@@ -221,7 +221,7 @@ impl<S: Source + Send + Sync + 'static> ColumnTeam<S> {
         state.tasks -= 1;
     }
 
-    /// The columns of the next batch. Until they are complete, this thread works along with the others.
+    /// Returns the columns of the next batch. Until they are complete, the calling thread does jobs like the others.
     fn next_columns(self: &Arc<Self>, context: &mut Context) -> Result<Option<Vec<RecordBatch>>> {
         let mut state = self.lock();
         loop {
@@ -234,7 +234,7 @@ impl<S: Source + Send + Sync + 'static> ColumnTeam<S> {
             }
             state = match self.job(&mut state) {
                 Some(job) => self.run(job, state, context),
-                // Other threads do everything that is left.
+                // Other threads are doing all remaining jobs.
                 None => {
                     state.awaited = true;
                     let mut state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -284,7 +284,7 @@ impl<S: Source + Send + Sync + 'static> ColumnTeam<S> {
         }
     }
 
-    /// Takes the next thing to do, if there is one.
+    /// Takes the next job, if there is one.
     fn job(&self, state: &mut State) -> Option<Job> {
         loop {
             let next = state.next()?;
@@ -311,8 +311,8 @@ impl<S: Source + Send + Sync + 'static> ColumnTeam<S> {
 }
 
 impl State {
-    /// The next thing to do, if there is one: bytes first, since they may take long to come, then the column that lies
-    /// the furthest behind.
+    /// The next job, if there is one: fetching first, because it may take long, then the column that is the furthest
+    /// behind.
     fn next(&self) -> Option<Next> {
         for (place, stripe) in self.stripes.iter().enumerate() {
             match stripe {
@@ -332,7 +332,7 @@ impl State {
         })
     }
 
-    /// The columns of the next batch, if all are there; an error of any of them.
+    /// Takes the columns of the next batch if all are decoded; returns an error of any of them.
     fn take(&mut self) -> Result<Option<Vec<RecordBatch>>> {
         while let Some(Stripe::Decoding(columns)) = self.stripes.front_mut() {
             if columns.iter().all(TeamColumn::is_finished) {
@@ -355,7 +355,7 @@ impl State {
 
     fn put(&mut self, done: Done) {
         let (Done::PlannedStripe(number, _) | Done::Fetched(number, ..) | Done::Decoded(number, ..)) = &done;
-        // After the end, the result is dropped.
+        // After the stripe has been dropped, the result is not needed.
         let Some(stripe) = number.checked_sub(self.first).and_then(|place| self.stripes.get_mut(place)) else { return };
         match (stripe, done) {
             (stripe, Done::PlannedStripe(_, planned)) => *stripe = planned.map_or_else(Stripe::failed, Stripe::planned),
@@ -379,7 +379,7 @@ impl State {
 }
 
 impl Stripe {
-    /// One whose plan is about to be made.
+    /// A stripe that is about to be planned.
     fn begun(loader: StripeLoader) -> Self {
         Self::Loading { loader: Some(Box::new(loader)), wanted: Vec::new(), fetching: 0 }
     }

@@ -1,4 +1,4 @@
-//! Row filters: their columns are decoded first, the others only for the rows that match.
+//! Row filters. Their columns are decoded first, and the others only for the rows that match.
 
 use std::fmt::Debug;
 
@@ -10,8 +10,8 @@ use crate::error::Result;
 pub trait RowFilter: Debug + Send + Sync {
     /// The ids of the columns that the filter needs.
     fn columns(&self) -> Vec<u32>;
-    /// Returns one value per row; null counts as false. The batch has the top-level fields of [`RowFilter::columns`], in the order
-    /// of the schema, each with the children that the projection includes.
+    /// Returns one value per row; null counts as false. The batch has the top-level fields of [`RowFilter::columns`],
+    /// in the order of the schema, each with the children that the projection includes.
     ///
     /// # Errors
     ///

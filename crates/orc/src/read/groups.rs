@@ -1,4 +1,4 @@
-//! Which rows of a stripe are read: row groups that a predicate leaves, cut with the rows wanted.
+//! Which rows of a stripe are read: the requested rows in the row groups that a predicate does not skip.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,16 +8,16 @@ use crate::proto::{BloomFilterIndex, ColumnStatistics, RowIndex};
 use crate::tail::FileMetadata;
 use crate::types::TypeDescription;
 
-/// The indexes of a stripe that were read.
+/// The indexes of a stripe that have been read.
 #[derive(Debug, Default)]
 pub(super) struct StripeIndexes {
-    /// By column.
+    /// Row indexes by column.
     pub rows: HashMap<u32, RowIndex>,
-    /// Filters that may be believed, by column.
+    /// Bloom filters that can be trusted, by column.
     pub blooms: HashMap<u32, BloomFilterIndex>,
 }
 
-/// Whether rows with these statistics (by column id) may match. Nothing that is absent is believed.
+/// Whether rows with these statistics (by column id) may match. Without statistics of a column they may.
 pub(super) fn may_match(file: &FileMetadata, predicate: &Predicate, statistics: &[ColumnStatistics]) -> bool {
     let trust = Trust::of(file);
     let mut leaf = |column: u32, test: &_| match (file.schema.find(column), statistics.get(column as usize)) {
@@ -27,12 +27,12 @@ pub(super) fn may_match(file: &FileMetadata, predicate: &Predicate, statistics: 
     predicate.truth(&mut leaf).may_be_true()
 }
 
-/// Whether a column lies deeper than right below the root.
+/// Whether a column is neither the root nor a child of the root.
 fn is_nested(schema: &TypeDescription, column: u32) -> bool {
     column != schema.column && schema.children.iter().all(|child| child.column != column)
 }
 
-/// Which of the row groups may match, with and without bloom filters.
+/// Which row groups may match, with and without Bloom filters.
 pub(super) fn surviving(
     file: &FileMetadata,
     predicate: &Predicate,
@@ -62,7 +62,7 @@ pub(super) fn surviving(
     (0..groups).map(may).collect()
 }
 
-/// The rows of kept groups, cut with the rows wanted; all numbers count from the stripe's first row.
+/// The requested rows in the kept groups; all row numbers count from the first row of the stripe.
 pub(super) fn rows_to_read(
     rows: u64,
     stride: Option<u64>,

@@ -1,4 +1,4 @@
-//! The plan of one stripe: footer, then indexes where they are needed, then the data of the rows that are left.
+//! Plans the reading of one stripe: its footer, then the indexes that are needed, then the data of the remaining rows.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -23,10 +23,10 @@ use crate::tail::{FileMetadata, FileVersion};
 use crate::types::{Kind, TypeDescription};
 use crate::zone::Zone;
 
-/// The longest encoded run, which may reach into the next row group.
+/// Maximum bytes of an encoded run, which may extend into the next row group.
 const MAX_RUN_BYTES: u64 = 4608;
 
-/// Plans one stripe: says which ranges it needs until it can give a reader.
+/// Plans one stripe: returns the ranges that it needs, until it has all of them and returns the stripe's reader.
 #[derive(Debug)]
 pub struct StripeLoader {
     file: Arc<FileMetadata>,
@@ -34,25 +34,25 @@ pub struct StripeLoader {
     stripe: usize,
     first_row: u64,
     schema: TypeDescription,
-    /// The ranges that were fetched so far.
+    /// The ranges fetched so far.
     pub fetched: Fetched,
     directory: Option<StripeDirectory>,
     read: Option<Arc<StripeIndex>>,
     planned: Option<PlannedStreams>,
 }
 
-/// What footer and indexes of a stripe say, the same for all of its pieces.
+/// The footer and the indexes of a stripe, shared by all of its pieces.
 #[derive(Debug)]
 pub(super) struct StripeIndex {
     directory: StripeDirectory,
     keys: Vec<Option<(LocalKey, u64)>>,
     encodings: Vec<ColumnEncoding>,
     positions: HashMap<u32, ColumnPositions>,
-    /// The row groups that a predicate leaves; all of them without.
+    /// By row group, whether the predicate keeps it; `None` without a predicate.
     kept: Option<Vec<bool>>,
 }
 
-/// What is read of the data.
+/// The part of the data to read.
 #[derive(Debug)]
 struct PlannedStreams {
     rows: Vec<Range<u64>>,
@@ -73,18 +73,18 @@ impl StripeLoader {
         Ok(Self { file, options, stripe, first_row, schema, fetched, directory, read, planned })
     }
 
-    /// Takes what was read for another piece of the stripe, with options that differ in their rows alone.
+    /// Reuses what another piece of the stripe has read, with options that differ only in the rows.
     pub(super) fn with_index(self, read: Option<Arc<StripeIndex>>) -> Self {
         Self { read, ..self }
     }
 
-    /// What was read, for other pieces.
+    /// The footer and indexes that were read, for other pieces.
     pub(super) fn index(&self) -> Option<&Arc<StripeIndex>> {
         self.read.as_ref()
     }
 
-    /// Returns the ranges needed next, or the reader of the stripe. Add the bytes of the ranges to [`StripeLoader::fetched`], and
-    /// call again.
+    /// Returns the ranges needed next, or the reader of the stripe. Add the bytes of the ranges to
+    /// [`StripeLoader::fetched`], and call again.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl StripeLoader {
         stripes.get(self.stripe).ok_or_else(|| Error::invalid(format!("the file has {} stripes only", stripes.len())))
     }
 
-    /// The footer, then the indexes that are worth their bytes.
+    /// Reads the footer, then the indexes that are worth their bytes.
     fn read_index(&mut self, stripe: &StripeInformation) -> Result<Step<StripeIndex>> {
         let directory = match self.directory.take() {
             Some(directory) => directory,
@@ -162,14 +162,15 @@ impl StripeLoader {
         Ok(Step::Done(StripeIndex { directory, keys, encodings, positions, kept }))
     }
 
-    /// Row groups of the stripe; more than the file has bytes cannot have an index.
+    /// The number of row groups of the stripe; `None` if it exceeds the bytes of the file, as no index could have so
+    /// many entries.
     fn groups(&self, stripe: &StripeInformation) -> Option<usize> {
         let rows = stripe.number_of_rows.unwrap_or(0);
         let groups = self.file.row_index_stride().map_or(0, |stride| rows.div_ceil(stride));
         usize::try_from(groups).ok().filter(|groups| *groups as u64 <= self.file.length)
     }
 
-    /// The streams that this reader sees: for a column whose key it has, the true ones in place of the masked.
+    /// The streams to read: for a column whose key is available, the encrypted ones instead of the masked ones.
     fn own_streams(&self, directory: &StripeDirectory, keys: &[Option<(LocalKey, u64)>]) -> Vec<StreamPlace> {
         let variant_of = |column: u32| {
             let mut variants = self.file.variants.iter().enumerate();
@@ -180,12 +181,12 @@ impl StripeLoader {
         directory.streams.iter().filter(seen).cloned().collect()
     }
 
-    /// The columns that are decoded: those projected, and those that a filter looks at; with all parents.
+    /// The ids of the columns to decode: the projected ones, those of the filter, and all their parents.
     fn decoded_columns(&self) -> HashSet<u32> {
         self.decoded_schema().walk().into_iter().map(|node| node.column).collect()
     }
 
-    /// The projected schema, with the top-level fields of a filter's columns added.
+    /// The projected schema plus the top-level fields of the filter's columns.
     fn decoded_schema(&self) -> TypeDescription {
         let Some(filter) = &self.options.filter else { return self.schema.clone() };
         let top = &self.file.schema;
@@ -209,7 +210,8 @@ impl StripeLoader {
         merged
     }
 
-    /// Index streams that are worth their bytes: positions where rows may be skipped, filters of tested columns.
+    /// The index streams that are worth their bytes: row indexes if rows may be skipped, Bloom filters of tested
+    /// columns.
     fn index_streams(&self, streams: &[StreamPlace]) -> Vec<StreamPlace> {
         let skips = self.options.predicate.is_some() || self.options.filter.is_some() || self.skips_rows();
         if !skips || self.file.row_index_stride().is_none() {
@@ -230,7 +232,7 @@ impl StripeLoader {
         self.wanted_rows().is_some_and(|wanted| wanted.first() != Some(&(0..rows)))
     }
 
-    /// The rows wanted, counted from the stripe's first.
+    /// The requested rows, counted from the first row of the stripe.
     fn wanted_rows(&self) -> Option<Vec<Range<u64>>> {
         let rows = self.information().ok().and_then(|stripe| stripe.number_of_rows).unwrap_or(0);
         let cut = |row: u64| row.saturating_sub(self.first_row).min(rows);
@@ -238,7 +240,7 @@ impl StripeLoader {
         Some(wanted.iter().map(|range| cut(range.start)..cut(range.end)).filter(|range| !range.is_empty()).collect())
     }
 
-    /// The rows to be read, and the parts of streams that hold them.
+    /// The rows to read, and the parts of the streams that contain them.
     fn plan(&self, stripe: &StripeInformation, read: &StripeIndex) -> Result<PlannedStreams> {
         let stride = self.file.row_index_stride();
         let rows = stripe.number_of_rows.unwrap_or(0);
@@ -248,14 +250,15 @@ impl StripeLoader {
         Ok(PlannedStreams { rows, parts })
     }
 
-    /// The C++ writer puts more values into the streams of a union's variants than there are rows, and positions that
-    /// count them: only reading from the front yields the rows that all readers return.
+    /// Whether row-group positions can be used. The C++ writer writes more values into the streams of a union's
+    /// variants than there are rows, and its positions count them. Only reading from the start returns the rows that
+    /// all readers return.
     fn positions_are_sound(&self) -> bool {
         let union = || self.decoded_schema().walk().iter().any(|node| node.kind == Kind::Union);
         self.file.writer() != WriterId::CPP || !union()
     }
 
-    /// Encodings by column, those of readable variants in place of the masked ones.
+    /// The encodings by column; those of readable encrypted variants replace the masked ones.
     fn encodings(&self, directory: &StripeDirectory, keys: &[Option<(LocalKey, u64)>]) -> Vec<ColumnEncoding> {
         let mut encodings = directory.footer.columns.clone();
         for (index, variant) in self.file.variants.iter().enumerate().rev() {
@@ -295,7 +298,7 @@ impl StripeLoader {
         Ok(indexes)
     }
 
-    /// The bytes of a part of a stream, decrypted where it is encrypted.
+    /// The bytes of a part of a stream, decrypted if the stream is encrypted.
     fn plain_bytes(&self, place: &StreamPlace, range: Range<u64>, keys: &[Option<(LocalKey, u64)>]) -> Result<Bytes> {
         let bytes = self.fetched.get(&range).ok_or_else(|| Error::io(format!("bytes {range:?} were not fetched")))?;
         let Some(Some((key, stripe))) = place.variant.and_then(|variant| keys.get(variant)) else { return Ok(bytes) };
@@ -304,7 +307,7 @@ impl StripeLoader {
         Ok(plain.into())
     }
 
-    /// The parts of all data streams that hold the rows to be read.
+    /// The parts of all data streams that contain the rows to read.
     fn data_parts(
         &self,
         streams: &[StreamPlace],
@@ -324,7 +327,7 @@ impl StripeLoader {
         Ok(data.map(part).collect())
     }
 
-    /// The parts of one stream that the groups of the rows need; `None` where it is read whole.
+    /// The parts of one stream that the row groups of the rows need; `None` if it is read whole.
     fn group_ranges(
         &self,
         streams: &[StreamPlace],
@@ -344,7 +347,7 @@ impl StripeLoader {
         let start_of =
             |group: u64| entries.get(usize::try_from(group).ok()?)?.get(number).map(|start| (*start).min(length));
         let block = self.file.block as u64;
-        // The last run of a group may reach past the next group's first chunk.
+        // The last run of a group may extend past the first chunk of the next group.
         let slop = match block {
             0 => MAX_RUN_BYTES,
             block => (block + HEADER as u64) * (2 + MAX_RUN_BYTES / block),
@@ -352,7 +355,7 @@ impl StripeLoader {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         let mut before: Option<u64> = None;
         for rows in rows {
-            // What lies between close ranges is decoded with them.
+            // Rows between close ranges are decoded with them.
             let close = before.is_some_and(|before| rows.start.saturating_sub(before) <= CLOSE);
             before = Some(rows.end);
             let first = start_of(rows.start / stride)?;
@@ -379,7 +382,7 @@ impl StripeLoader {
                 Ok(Part { offset, bytes: self.plain_bytes(place, range.clone(), &read.keys)? })
             });
             let parts = parts.collect::<Result<Vec<_>>>()?;
-            // A stream that is listed twice would make two truths of one column.
+            // If a stream is listed twice, it is not clear which one holds the values.
             if streams.insert((place.column, place.kind), parts).is_some() {
                 return Err(Error::corrupt(
                     "footer",
@@ -409,7 +412,7 @@ impl StripeLoader {
         StripeReader::new(parts, Arc::clone(&self.file), Arc::clone(&self.options))
     }
 
-    /// The writer's zone, where timestamps without one are read.
+    /// The writer's time zone, if timestamps without a time zone are read.
     fn zone(&self, directory: &StripeDirectory) -> Result<Arc<Zone>> {
         let asked = self.decoded_schema().walk().iter().any(|node| node.kind == Kind::Timestamp);
         let written = directory.footer.writer_timezone.as_deref().filter(|zone| !zone.is_empty());
@@ -420,7 +423,7 @@ impl StripeLoader {
     }
 }
 
-/// Bytes of these streams in the file: what the budget of all their indexes is made of.
+/// The bytes of these streams in the file, which determine the memory budget of their indexes.
 pub(crate) fn bytes_of<'a>(streams: impl IntoIterator<Item = &'a StreamPlace>) -> usize {
     let length = |place: &StreamPlace| usize::try_from(place.range.end - place.range.start).unwrap_or(usize::MAX);
     streams.into_iter().fold(0, |sum, place| sum.saturating_add(length(place)))

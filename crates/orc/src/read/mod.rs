@@ -1,7 +1,7 @@
-//! Reading: options, the plan of a stripe, batches of a stripe, and a plain synchronous reader above them.
+//! Reading: options, the plan of a stripe, batches of a stripe, and the readers that use them.
 //!
-//! [`TailDecoder`](crate::tail::TailDecoder) and [`StripeLoader`] are free of I/O: they say which ranges they need. Each
-//! [`StripeReader`] stands alone, so stripes can be read by as many threads as the caller has.
+//! [`TailDecoder`](crate::tail::TailDecoder) and [`StripeLoader`] do no I/O: they return the ranges that they need.
+//! Each [`StripeReader`] is independent, so any number of threads can read stripes.
 
 mod asynchronous;
 mod columns;

@@ -1,4 +1,4 @@
-//! What a reader is asked for.
+//! The options of a reader.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::types::ArrowOptions;
 /// How days before 1582-10-15 are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CalendarRule {
-    /// They are converted to proleptic days if the footer declares them Julian, unless Iceberg wrote the file, which
-    /// declares proleptic days as Julian too (docs/orc-pitfalls.md, "Calendars").
+    /// They are converted to proleptic Gregorian days if the footer declares them Julian, unless Iceberg wrote the
+    /// file, because it declares proleptic days as Julian too (docs/orc-pitfalls.md, "Calendars").
     #[default]
     Footer,
     /// They are read as they are stored.
@@ -33,18 +33,18 @@ impl CalendarRule {
     }
 }
 
-/// What to read of a file, and in which form.
+/// Which part of a file to read, and in which form.
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
     /// The columns to read; all by default.
     pub projection: Projection,
-    /// Skips the file, stripes and row groups that cannot match, by statistics and Bloom filters. Rows that do not match
-    /// may still be returned.
+    /// Skips the file, stripes and row groups that cannot match, by statistics and Bloom filters. Rows that do not
+    /// match may still be returned.
     pub predicate: Option<Predicate>,
     /// Returns only the rows for which this is true. Its columns are decoded first, and the others only for those rows.
     pub filter: Option<Arc<dyn RowFilter>>,
-    /// The rows to read, by their numbers in the file, which count from 0: sorted ranges that do not overlap. `None` means
-    /// all rows.
+    /// The rows to read, by their numbers in the file, which count from 0: sorted ranges that do not overlap. `None`
+    /// means all rows.
     pub rows: Option<Vec<Range<u64>>>,
     /// The maximum number of rows in a batch, at least 1; 8192 by default. A batch does not span stripes.
     pub batch_size: usize,
@@ -58,8 +58,8 @@ pub struct ReadOptions {
     pub row_numbers: Option<String>,
     /// Ranges of the file with at most this many bytes between them are read as one; 64 KiB by default.
     pub coalesce: u64,
-    /// The maximum number of bytes in a range that was joined from several; unlimited by default. With a limit, a stripe is
-    /// several ranges, which can be fetched in parallel.
+    /// The maximum number of bytes in a range that was joined from several; unlimited by default. With a limit, a
+    /// stripe is several ranges, which can be fetched in parallel.
     pub longest: u64,
 }
 

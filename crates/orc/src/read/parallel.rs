@@ -1,4 +1,4 @@
-//! One file read by several threads of a [`Pool`]: they share its columns, or its stripes and row groups.
+//! Reads one file with several threads of a [`Pool`], which share its columns, or its stripes and row groups.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::error::{Error, Result};
 use crate::pool::{Pool, guarded};
 use crate::source::Source;
 
-/// Columns per thread, at least, so that no thread waits for the last column.
+/// Minimum columns per thread, so that no thread waits long for the last column.
 const COLUMNS: usize = 2;
 
-/// How long the calling thread waits for the others before it asks whether to go on.
+/// How long the calling thread waits for the others before it asks `check` whether to go on.
 const WAIT: Duration = Duration::from_millis(50);
 
 impl<S: Source + Send + Sync + 'static> Reader<S> {
-    /// The batches of some stripes, whose columns are decoded by up to `threads` threads: the one that asks for batches, and
-    /// others of `pool`. `None` if the columns cannot be shared evenly.
+    /// The batches of some stripes, whose columns are decoded by up to `threads` threads: the one that asks for
+    /// batches, and others of `pool`. `None` if the columns cannot be shared evenly.
     ///
     /// # Errors
     ///
@@ -37,8 +37,8 @@ impl<S: Source + Send + Sync + 'static> Reader<S> {
         ByColumns::new(self, options.clone(), stripes, threads, pool).map(Some)
     }
 
-    /// Whether columns can be shared evenly. A filter ties them together; one column that has most of the bytes would be
-    /// the work of one thread.
+    /// Whether the threads can share the columns evenly. They cannot with a filter, which needs columns to be decoded
+    /// together, or if one column has most of the bytes.
     fn has_columns_for(&self, options: &ReadOptions, stripes: &[usize], threads: usize) -> Result<bool> {
         let schema = options.projection.apply(&self.metadata().schema)?;
         let Some(first) = stripes.first().filter(|_| options.filter.is_none()) else { return Ok(false) };
@@ -58,8 +58,9 @@ impl<S: Source + Send + Sync + 'static> Reader<S> {
         Ok(bytes.iter().all(|bytes| bytes.saturating_mul(threads as u64) <= all))
     }
 
-    /// All batches, in the order of the file, read by up to `threads` threads: the calling one, and others of `pool`. They
-    /// share the columns if those allow it; otherwise each takes the next stripe, or part of a stripe if there are few.
+    /// All batches, in the order of the file, read by up to `threads` threads: the calling one, and others of `pool`.
+    /// They share the columns if those allow it; otherwise each takes the next stripe, or part of a stripe if there are
+    /// few.
     ///
     /// The calling thread asks `check` between batches whether to go on; its error ends the call.
     ///
@@ -97,7 +98,7 @@ impl<S: Source + Send + Sync + 'static> Reader<S> {
     }
 }
 
-/// The pieces of a file, and the threads that read them.
+/// The pieces of a file, and the state of the threads that read them.
 struct StripeTeam<S> {
     reader: Arc<Reader<S>>,
     options: Arc<ReadOptions>,
@@ -112,7 +113,7 @@ struct Progress {
     next: usize,
     /// Pieces that threads are reading.
     reading: usize,
-    /// What came of each piece.
+    /// The result of each piece.
     read: Vec<Option<Result<Vec<RecordBatch>>>>,
 }
 
@@ -121,8 +122,8 @@ impl<S: Source> StripeTeam<S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads pieces until none is left. After an error no thread takes another piece. The calling thread returns its own error,
-    /// which may be that of `check`, without waiting; the other threads leave theirs to it.
+    /// Reads pieces until none is left. After an error no thread takes another piece. The calling thread returns its
+    /// own error, which may be that of `check`, without waiting; the other threads leave theirs to it.
     fn work(&self, check: &mut dyn FnMut() -> Result<()>, is_caller: bool) -> Result<()> {
         let mut state = self.lock();
         while let Some(piece) = self.pieces.get(state.next) {
@@ -152,8 +153,8 @@ impl<S: Source> StripeTeam<S> {
         std::iter::from_fn(|| check().and_then(|()| reader.next_batch()).transpose()).collect()
     }
 
-    /// Waits for what other threads are reading, and returns the batches of all pieces. Pieces are taken in order, so all
-    /// before the first error are there.
+    /// Waits for the pieces that other threads are reading, and returns the batches of all pieces, or the first error.
+    /// Pieces are taken in order, so all those before the first error are complete.
     fn finish(&self, check: &mut dyn FnMut() -> Result<()>) -> Result<Vec<RecordBatch>> {
         let mut state = self.lock();
         while state.reading > 0 {

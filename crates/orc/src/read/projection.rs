@@ -15,10 +15,10 @@ pub enum Projection {
     Columns(Vec<u32>),
 }
 
-/// A column as a caller names it.
+/// A column as named by a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnRef {
-    /// By its place among the top-level columns, from 0.
+    /// By its position among the top-level columns, from 0.
     Index(i64),
     /// By its dotted name; see [`Projection::names`].
     Name(String),
@@ -47,7 +47,7 @@ impl ColumnRef {
 }
 
 impl Projection {
-    /// Columns by their places or names.
+    /// Columns by their positions or names.
     ///
     /// # Errors
     ///
@@ -56,8 +56,8 @@ impl Projection {
         Ok(Self::Columns(columns.into_iter().map(|column| column.find(schema)).collect::<Result<_>>()?))
     }
 
-    /// Columns by dotted names. Below lists, maps and unions, the names are `element`, `key` and `value`, and the number of
-    /// the variant.
+    /// Columns by dotted names. Below lists, maps and unions, the names are `element`, `key` and `value`, and the
+    /// number of the variant.
     ///
     /// # Errors
     ///

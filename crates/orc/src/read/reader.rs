@@ -43,11 +43,12 @@ impl<S: Source> Reader<S> {
         Self::open_with(source, Limits::default(), None)
     }
 
-    /// Opens a file under limits, with keys for encrypted columns.
+    /// Opens a file with limits, and with keys for encrypted columns.
     ///
     /// # Errors
     ///
-    /// A file that is not ORC, or whose tail is damaged or exceeds the limits; errors of the source and the key provider.
+    /// A file that is not ORC, or whose tail is damaged or exceeds the limits; errors of the source and the key
+    /// provider.
     pub fn open_with(source: S, limits: Limits, keys: Option<Arc<dyn KeyProvider>>) -> Result<Self> {
         let mut tail = TailDecoder::new(source.length()?, limits, keys);
         loop {
@@ -81,7 +82,8 @@ impl<S: Source> Reader<S> {
         Ok(Arc::new(Schema::new(fields)))
     }
 
-    /// The numbers of the stripes that may hold wanted rows, by the rows asked for, and by the statistics of file and stripes.
+    /// The numbers of the stripes that may contain requested rows, judging by the row ranges and by the statistics of
+    /// the file and its stripes.
     ///
     /// # Errors
     ///
@@ -90,7 +92,7 @@ impl<S: Source> Reader<S> {
         stripes(&self.file, options)
     }
 
-    /// A reader of one stripe, whose bytes are fetched now; it can move to another thread.
+    /// Fetches the bytes of one stripe and returns its reader, which can move to another thread.
     ///
     /// # Errors
     ///
@@ -110,8 +112,8 @@ impl<S: Source> Reader<S> {
 
     /// The wanted stripes, cut into at least `count` pieces if they have enough row groups: for as many threads.
     ///
-    /// Pieces are in the order of the file. A piece reads its own part of the streams and the dictionaries of its stripe; the
-    /// footer and the indexes of a stripe are read once, by its first piece.
+    /// Pieces are in the order of the file. A piece reads its own part of the streams, and the dictionaries of its
+    /// stripe; the first piece of a stripe reads its footer and indexes for all others.
     ///
     /// # Errors
     ///
@@ -157,7 +159,7 @@ impl<S: Source> Reader<S> {
         };
         let own = Arc::new(ReadOptions { rows: Some(rows), ..options.as_ref().clone() });
         let loader = StripeLoader::new(Arc::clone(&self.file), own, piece.stripe)?;
-        // Other options may want other columns and row groups.
+        // With other options, other columns and row groups may be needed.
         let shared = piece.index.0.get().filter(|(of, _)| Arc::ptr_eq(of, options)).map(|(_, index)| Arc::clone(index));
         let mut loader = loader.with_index(shared);
         let reader = self.load(&mut loader)?;
@@ -167,7 +169,7 @@ impl<S: Source> Reader<S> {
         Ok(reader)
     }
 
-    /// The footer of a stripe, and the places of its streams.
+    /// Reads the footer of a stripe, with the byte ranges of its streams.
     ///
     /// # Errors
     ///
@@ -179,7 +181,7 @@ impl<S: Source> Reader<S> {
             .map_err(|error| error.within(&format!("stripe {stripe}")))
     }
 
-    /// The bytes of a stream, still compressed. Those of an encrypted stream are decrypted, or `None` without its key.
+    /// Reads the bytes of a stream, still compressed. An encrypted stream is decrypted; `None` without its key.
     ///
     /// # Errors
     ///
@@ -193,7 +195,8 @@ impl<S: Source> Reader<S> {
         Ok(Some(plain.into()))
     }
 
-    /// The row indexes of a stripe by column id. Those of encrypted columns are the true ones if their key is available.
+    /// Reads the row indexes of a stripe by column id. For encrypted columns whose key is available, they are those of
+    /// the true values.
     ///
     /// # Errors
     ///
@@ -201,7 +204,7 @@ impl<S: Source> Reader<S> {
     pub fn row_indexes(&self, stripe: usize) -> Result<BTreeMap<u32, RowIndex>> {
         let directory = self.directory(stripe)?;
         let mut places: Vec<_> = directory.streams.iter().filter(|place| place.kind == StreamKind::RowIndex).collect();
-        // The masked ones first, so that the true ones replace them.
+        // The masked ones come first, so that the true ones replace them.
         places.sort_by_key(|place| place.variant.is_some());
         let mut indexes = BTreeMap::new();
         let mut budget = self.file.limits.budget(bytes_of(places.iter().copied()));
@@ -231,7 +234,7 @@ pub struct Piece {
     index: SharedIndex,
 }
 
-/// What the first piece of a stripe has read for all of them, and with which options.
+/// What the first piece of a stripe has read for all pieces, and with which options.
 #[derive(Debug, Clone, Default)]
 struct SharedIndex(Arc<OnceLock<(Arc<ReadOptions>, Arc<StripeIndex>)>>);
 

@@ -1,7 +1,7 @@
-//! Batches of one stripe.
+//! Decodes the batches of one stripe.
 //!
-//! Each top-level field is a lane with a place of its own: lanes of a filter go first, the others follow only to rows
-//! that are wanted, by seeks where a whole row group lies between.
+//! Each top-level field is a lane with its own position. The lanes of a filter are decoded first. The others are
+//! decoded only for the rows that match, and seek to them if a row group starts in between.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use crate::stream::Context;
 use crate::tail::FileMetadata;
 use crate::types::{Kind, TypeDescription};
 
-/// Wanted rows that lie closer than this are decoded together, and cut out afterwards.
+/// Requested rows at most this far apart are decoded together; the rows in between are dropped afterwards.
 pub(super) const CLOSE: u64 = 512;
 
-/// What the plan of a stripe provides to its reader.
+/// The input of a stripe's reader, from the stripe's plan.
 #[derive(Debug)]
 pub(super) struct StripeParts {
     pub columns: StripeColumns,
-    /// The schema that is decoded: that of the output, and what a filter needs.
+    /// The schema that is decoded: the output's, plus the columns of the filter.
     pub decoded: TypeDescription,
     /// The schema that is returned.
     pub output: TypeDescription,
-    /// The rows to be read, counted from the stripe's first.
+    /// The rows to read, counted from the first row of the stripe.
     pub rows: Vec<Range<u64>>,
-    /// The number in the file of the stripe's first row.
+    /// The row number, in the file, of the first row of the stripe.
     pub first_row: u64,
-    /// Rows of a row group, where lanes can seek.
+    /// Rows per row group, if lanes can seek.
     pub stride: Option<u64>,
     pub stripe: usize,
 }
@@ -42,32 +42,32 @@ pub(super) struct StripeParts {
 struct Lane {
     column: u32,
     reader: Box<dyn ColumnReader>,
-    /// The row that it stands before.
+    /// The next row to decode.
     at: u64,
-    /// Whether the filter looks at it.
+    /// Whether the filter needs it.
     filtered: bool,
-    /// Whether it is a field of the root struct (then the reader is a struct of this one field).
+    /// Whether it is a field of the root struct; the reader is then that of a struct with this one field.
     field: bool,
-    /// The field as it is decoded.
+    /// The Arrow field as it is decoded.
     arrow: Arc<Field>,
 }
 
-/// Rows to decode, and which of them are wanted (`None` means all).
+/// Rows to decode, and which of them are requested (`None` means all).
 type Span = (Range<u64>, Option<Vec<Range<u64>>>);
 
-/// Decodes the batches of a stripe, whose bytes it holds; it can move to another thread.
+/// Decodes the batches of a stripe. It holds the bytes of the stripe, and can move to another thread.
 #[derive(Debug)]
 pub struct StripeReader {
     lanes: Vec<Lane>,
     file: Arc<FileMetadata>,
-    /// Made when it is first needed: readers of single columns are lent one.
+    /// Created when it is first needed; readers of single columns borrow one instead.
     context: Option<Context>,
     options: Arc<ReadOptions>,
     schema: SchemaRef,
-    /// For each returned column: the lane, and how it is narrowed to what was projected.
+    /// For each returned column, its lane and its projected field.
     outputs: Vec<(usize, Arc<Field>)>,
     rows: Vec<Range<u64>>,
-    /// The range that is read, and the row that is next.
+    /// The index of the current range, and the next row.
     range: usize,
     next: u64,
     first_row: u64,
@@ -100,10 +100,10 @@ impl StripeReader {
         Ok(Self { lanes, file, context, options, schema, outputs, rows, range, next, first_row, stride, stripe })
     }
 
-    /// Splits the reader into one for each column, for as many threads. Their batches have the same rows, and together the
-    /// columns of the whole. With a filter, which ties the columns together, one reader is returned.
+    /// Splits the reader into one reader per column, which can run on different threads. Their batches have the same
+    /// rows, and together all columns. With a filter the reader is not split, because the columns depend on each other.
     ///
-    /// Row numbers are part of the last column's batches.
+    /// The batches of the last column contain the row numbers.
     pub fn by_column(mut self) -> Vec<Self> {
         if self.options.filter.is_some() || self.outputs.len() < 2 || self.outputs.len() != self.lanes.len() {
             return vec![self];
@@ -145,7 +145,8 @@ impl StripeReader {
     ///
     /// # Errors
     ///
-    /// Damaged streams, values that the Arrow type cannot hold, errors of the filter. Nothing should be read after an error.
+    /// Damaged streams, values that the Arrow type cannot hold, errors of the filter. Nothing should be read after an
+    /// error.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let mut context = match self.context.take() {
             Some(context) => context,
@@ -156,7 +157,7 @@ impl StripeReader {
         batch
     }
 
-    /// Like [`Self::next_batch`], with a context that a thread can share between the readers of a file.
+    /// Like [`Self::next_batch`], with a context that a thread can use for all readers of a file.
     pub fn next_batch_with(&mut self, context: &mut Context) -> Result<Option<RecordBatch>> {
         while let Some((span, wanted)) = self.next_span() {
             let batch = self.read_span(span, wanted, context);
@@ -168,7 +169,7 @@ impl StripeReader {
         Ok(None)
     }
 
-    /// The next rows to decode, and which of them are wanted (`None` means all).
+    /// The next rows to decode, and which of them are requested (`None` means all).
     fn next_span(&mut self) -> Option<Span> {
         let start = self.rows.get(self.range)?.start.max(self.next);
         let limit = start.saturating_add(self.options.batch_size as u64);
@@ -322,7 +323,7 @@ fn lanes(columns: &StripeColumns, decoded: &TypeDescription, options: &ReadOptio
 }
 
 impl Lane {
-    /// Goes forward to a row: by a seek where its row group is a later one, then row by row.
+    /// Moves forward to a row: seeks if the row is in a later row group, then skips rows.
     fn go_to(&mut self, row: u64, stride: Option<u64>, context: &mut Context) -> Result<()> {
         if let Some(stride) = stride.filter(|stride| row / stride > self.at / stride || self.at > row) {
             let group =
@@ -340,14 +341,14 @@ impl Lane {
     }
 }
 
-/// The array of the one field of a lane's struct; a null root makes its fields null.
+/// The array of the only field of a lane's struct; where the root is null, so is the field.
 fn only_field(array: &ArrayRef) -> Result<ArrayRef> {
     let fields = array.as_struct_opt().map(|own| own.columns());
     let only = fields.and_then(|columns| columns.first()).cloned();
     only.ok_or_else(|| Error::invalid("a root struct without its field"))
 }
 
-/// Which rows of a span lie in the ranges wanted.
+/// A mask of the rows of a span that are in the requested ranges.
 fn selection_mask(span: &Range<u64>, wanted: &[Range<u64>]) -> BooleanArray {
     let mut bits = arrow_buffer::BooleanBufferBuilder::new((span.end - span.start) as usize);
     let mut at = span.start;
@@ -360,7 +361,7 @@ fn selection_mask(span: &Range<u64>, wanted: &[Range<u64>]) -> BooleanArray {
     BooleanArray::new(bits.finish(), None)
 }
 
-/// The rows from the first to the last that is wanted, with what is left of the mask; `None` where none is.
+/// The rows from the first to the last requested one, with the mask for them; `None` if no row is requested.
 fn narrow(span: &Range<u64>, mask: BooleanArray) -> Option<(Range<u64>, Option<BooleanArray>)> {
     let mut set = mask.values().set_slices();
     let (first, mut last) = set.next()?;
@@ -373,7 +374,7 @@ fn narrow(span: &Range<u64>, mask: BooleanArray) -> Option<(Range<u64>, Option<B
     Some((inner, (slices > 1).then(|| mask.slice(first, last - first))))
 }
 
-/// The part of a decoded column that was projected: a filter decodes its fields whole.
+/// The projected part of a decoded column. The fields of a filter are decoded whole.
 fn project(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
     if array.data_type() == wanted {
         return Ok(Arc::clone(array));

@@ -1,4 +1,4 @@
-//! The batches of stripes, one after the other.
+//! Reads the batches of stripes one after the other.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::source::Source;
 
 /// The batches of some stripes of a file, read one after the other by the thread that asks for them.
 ///
-/// `R` is a reference to a [`Reader`], or an `Arc` of one where the iterator has to outlive it. Nothing follows an error.
+/// `R` is a reference to a [`Reader`], or an `Arc` of one if the iterator must outlive it. An error ends the iterator.
 #[derive(Debug)]
 pub struct Batches<R> {
     reader: R,
@@ -24,7 +24,7 @@ pub struct Batches<R> {
 }
 
 impl<S: Source> Reader<S> {
-    /// All batches, stripe after stripe.
+    /// Iterates over all batches, stripe by stripe.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl<S: Source> Reader<S> {
 }
 
 impl<S: Source> Reader<S> {
-    /// The rows of one stripe, in one batch.
+    /// Reads the rows of one stripe as one batch.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Which stripes may hold rows that are wanted.
+//! Selects the stripes that may contain requested rows.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::groups::may_match;
 use crate::error::Result;
 use crate::tail::FileMetadata;
 
-/// The stripes that may hold wanted rows.
+/// The numbers of the stripes that may contain requested rows.
 pub(super) fn stripes(file: &FileMetadata, options: &ReadOptions) -> Result<Vec<usize>> {
     options.check(file)?;
     let mut first = 0u64;

@@ -1,4 +1,4 @@
-//! Booleans ("Boolean Run Length Encoding"): bits from the top of each byte, the bytes run-length encoded.
+//! Booleans ("Boolean Run Length Encoding"): bits starting at the top of each byte; the bytes are run-length encoded.
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 
@@ -10,9 +10,9 @@ use crate::stream::{ByteStream, Context, Positions};
 #[derive(Debug)]
 pub struct BooleanReader {
     bytes: ByteReader,
-    /// The byte that was begun, reversed so that its first bit is at the bottom.
+    /// The current byte, reversed so that its first bit is the lowest.
     begun: u8,
-    /// How many bits of it are used; 8 when a new one is due.
+    /// The number of bits used in the current byte; 8 if the next byte is needed.
     used: usize,
 }
 
@@ -22,7 +22,7 @@ impl BooleanReader {
         Self { bytes: ByteReader::new(stream), begun: 0, used: 8 }
     }
 
-    /// The next `count` bits, in Arrow's order.
+    /// Reads the next `count` bits, in Arrow's order.
     pub fn read(&mut self, count: usize, context: &mut Context) -> Result<BooleanBuffer> {
         let offset = self.used % 8;
         let mut bytes = Vec::new();
@@ -61,7 +61,7 @@ impl BooleanReader {
         Ok(())
     }
 
-    /// Seeks to a position: that of the bytes, and bits to skip in the byte.
+    /// Seeks to a position: that of the byte stream, then the number of bits to skip.
     pub fn seek(&mut self, positions: &mut Positions<'_>, context: &mut Context) -> Result<()> {
         self.bytes.seek(positions, context)?;
         (self.used, self.begun) = (8, 0);

@@ -1,9 +1,9 @@
-//! Bytes ("Byte Run Length Encoding"): runs of one byte, lists of literals.
+//! Bytes ("Byte Run Length Encoding"): runs of one repeated byte, and lists of literals.
 
 use crate::error::Result;
 use crate::stream::{ByteStream, Context, Positions};
 
-/// The shortest run.
+/// Minimum length of a run.
 const MIN_RUN: usize = 3;
 
 /// Reads a byte stream.
@@ -11,7 +11,7 @@ const MIN_RUN: usize = 3;
 pub struct ByteReader {
     stream: ByteStream,
     left: usize,
-    /// The byte of a run; `None` in literals.
+    /// The repeated byte of a run; `None` in literals.
     run: Option<u8>,
 }
 
@@ -71,7 +71,7 @@ impl ByteReader {
         Ok(())
     }
 
-    /// Seeks to a position: that of the stream, and bytes to skip.
+    /// Seeks to a position: that of the stream, then the number of bytes to skip.
     pub fn seek(&mut self, positions: &mut Positions<'_>, context: &mut Context) -> Result<()> {
         self.stream.seek(positions)?;
         self.left = 0;

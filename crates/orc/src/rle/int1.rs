@@ -4,22 +4,22 @@ use super::varint::{read_varint64, unzigzag};
 use crate::error::Result;
 use crate::stream::{ByteStream, Context, Positions};
 
-/// The shortest run.
+/// Minimum length of a run.
 const MIN_RUN: usize = 3;
-/// Bytes of the longest varint.
+/// Maximum bytes of a varint.
 const MAX_VARINT: usize = 10;
 
-/// The head of a run.
+/// The header of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Run1 {
-    /// Values that differ by `delta`.
+    /// Values with the constant difference `delta`.
     Run {
-        /// How many.
+        /// The number of values.
         length: usize,
-        /// The step.
+        /// The difference between successive values.
         delta: i8,
     },
-    /// This many varints.
+    /// A list of this many varints.
     Literals(usize),
 }
 
@@ -30,7 +30,7 @@ pub struct IntReader1 {
     signed: bool,
     left: usize,
     value: i64,
-    /// The step of a run; `None` in literals.
+    /// The difference of a run; `None` in literals.
     delta: Option<i64>,
 }
 
@@ -40,7 +40,7 @@ impl IntReader1 {
         Self { stream, signed, left: 0, value: 0, delta: None }
     }
 
-    /// The head of the next run; for a run its first value is read too.
+    /// Reads the header of the next run; for [`Run1::Run`], also its first value.
     pub fn next_run(&mut self, context: &mut Context) -> Result<Run1> {
         let control = self.stream.byte(context)?;
         if control < 0x80 {

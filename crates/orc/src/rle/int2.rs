@@ -5,12 +5,13 @@ use super::varint::{read_varint64, unzigzag};
 use crate::error::Result;
 use crate::stream::{ByteStream, Context, Positions};
 
-/// The longest run.
+/// Maximum length of a run.
 pub(super) const MAX_RUN: usize = 512;
-/// Bytes of the longest varint.
+/// Maximum bytes of a varint.
 const MAX_VARINT: usize = 10;
 
-/// The table of widths: a code of five bits, linear through 24. In delta runs code 0 is width 0.
+/// Bit widths by their five-bit codes; up to 24 bits, the code is the width minus one. In delta runs, code 0 means
+/// width 0.
 pub(crate) const WIDTHS: [u8; 32] = [
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26, 28, 30, 32, 40, 48, 56,
     64,
@@ -20,7 +21,7 @@ fn width_of(code: u8) -> usize {
     WIDTHS.get(usize::from(code)).copied().map_or(64, usize::from)
 }
 
-/// The least width of the table that holds `bits`.
+/// The smallest width of the table with at least this many bits.
 #[inline]
 pub(super) fn closest_width(bits: usize) -> usize {
     match bits {
@@ -32,14 +33,14 @@ pub(super) fn closest_width(bits: usize) -> usize {
     }
 }
 
-/// The head of a run.
+/// The header of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Run2 {
     /// One value, repeated.
     ShortRepeat {
         /// Bytes of the value.
         bytes: usize,
-        /// How often.
+        /// The number of repetitions.
         length: usize,
     },
     /// Packed values.
@@ -49,7 +50,7 @@ pub enum Run2 {
         /// How many.
         length: usize,
     },
-    /// Packed distances from a base, some of them patched.
+    /// Packed differences from a base; large ones have their high bits in patches.
     PatchedBase {
         /// Bits of each.
         width: usize,
@@ -57,24 +58,25 @@ pub enum Run2 {
         length: usize,
         /// Bytes of the base.
         base: usize,
-        /// Bits of a patch.
+        /// Bits of each patch.
         patch: usize,
-        /// Bits of a gap.
+        /// Bits of each gap.
         gap: usize,
-        /// Patches.
+        /// The number of patches.
         patches: usize,
     },
-    /// A base, a first step, packed magnitudes of further steps.
+    /// A base, the first difference, and the packed magnitudes of further differences.
     Delta {
-        /// Bits of each step; 0 where all are the first.
+        /// Bits of each difference; 0 if all equal the first.
         width: usize,
-        /// How many values.
+        /// The number of values.
         length: usize,
     },
 }
 
 impl Run2 {
-    /// Reads the head of a run: one byte for short repeats, four for patched base, else two.
+    /// Decodes the header of a run, and returns its length too: one byte for short repeats, four for patched base, two
+    /// otherwise.
     pub fn read(bytes: &[u8]) -> Option<(Self, usize)> {
         let first = *bytes.first()?;
         if first >> 6 == 0 {
@@ -96,7 +98,7 @@ impl Run2 {
         }
     }
 
-    /// How many values it holds.
+    /// The number of values.
     pub fn length(self) -> usize {
         match self {
             Self::ShortRepeat { length, .. }
@@ -106,7 +108,7 @@ impl Run2 {
         }
     }
 
-    /// Bytes after the head: the most where varints are among them.
+    /// The number of bytes after the header; with varints, the maximum.
     pub fn body(self) -> usize {
         match self {
             Self::ShortRepeat { bytes, .. } => bytes,
@@ -124,7 +126,7 @@ impl Run2 {
 pub struct IntReader2 {
     pub(super) stream: ByteStream,
     signed: bool,
-    /// The run that was begun, and how much of it is used.
+    /// The decoded values of the current run, and the number of values used.
     begun: Vec<i64>,
     used: usize,
 }
@@ -153,7 +155,7 @@ impl IntReader2 {
                 out = std::mem::take(&mut out).get_mut(filled..).unwrap_or_default();
                 continue;
             }
-            // A run that passes the end of the window or of `out`, or that is corrupt.
+            // The next run extends past the end of the window or of `out`, or is corrupt.
             let (run, head) = self.head(context)?;
             if run.length() > out.len() {
                 self.begin(run, head, context)?;
@@ -166,7 +168,7 @@ impl IntReader2 {
         Ok(())
     }
 
-    /// Skips values; whole runs are not unpacked where their size is known from their head.
+    /// Skips values. Whole runs are not unpacked if their header says how many bytes they take.
     pub fn skip(&mut self, mut count: usize, context: &mut Context) -> Result<()> {
         while count > 0 {
             let left = self.begun.len() - self.used;
@@ -195,7 +197,7 @@ impl IntReader2 {
         self.stream.seek(positions)
     }
 
-    /// The head of the next run, which is decoded and skipped: for those who only count runs.
+    /// Skips the next run and returns its header, for counting runs.
     pub fn next_run(&mut self, context: &mut Context) -> Result<Run2> {
         let (run, head) = self.head(context)?;
         self.begin(run, head, context)?;
@@ -252,8 +254,9 @@ fn decode_body(run: Run2, body: &[u8], signed: bool, out: &mut [i64]) -> Used {
     }
 }
 
-/// Decodes runs that lie wholly in the window and fit `out`; returns how many bytes they took and how many values they
-/// gave. Runs are short where values repeat a few times each, and asking the stream for each costs as much as the run.
+/// Decodes runs that are completely in the window and fit `out`; returns the numbers of bytes read and values decoded.
+/// If values repeat a few times each, the runs are short, and asking the stream for each would cost as much as the
+/// decoding.
 fn whole_runs(window: &[u8], signed: bool, out: &mut [i64]) -> (usize, usize) {
     let (mut at, mut filled) = (0, 0);
     while let Some((run, head)) = window.get(at..).and_then(Run2::read) {
@@ -266,7 +269,7 @@ fn whole_runs(window: &[u8], signed: bool, out: &mut [i64]) -> (usize, usize) {
     (at, filled)
 }
 
-/// A big-endian number of one to eight bytes.
+/// Reads a big-endian number of one to eight bytes.
 #[inline]
 fn big_endian(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte))
@@ -316,15 +319,15 @@ fn patched_base(body: &[u8], run: &Patched, out: &mut [i64]) -> Used {
     unpack(body.get(..list).ok_or(CUT)?, entry, entries);
     let mut index = 0usize;
     for entry in entries.iter().map(|entry| *entry as u64) {
-        // Patch and gap are together at most 64 bits, the gap at least one, so both shifts are below 64.
+        // Patch and gap have at most 64 bits together and the gap has at least one, so both shifts are below 64.
         index += (entry >> run.patch) as usize & 0xff;
         let patch = entry & (u64::MAX >> (64 - run.patch));
-        // Patches past the end are ignored, as orc-core does.
+        // Patches past the end are ignored, as in orc-core.
         if let Some(value) = out.get_mut(index) {
             *value |= patch.checked_shl(run.width as u32).unwrap_or(0) as i64;
         }
     }
-    // Sign and magnitude, not two's complement.
+    // The base is stored as sign and magnitude, not in two's complement.
     let word = big_endian(base);
     let sign = 1u64 << (run.base * 8 - 1);
     let base_value = if word & sign != 0 { ((word & !sign) as i64).wrapping_neg() } else { word as i64 };

@@ -1,4 +1,4 @@
-//! Run-length encodings ("Run Length Encoding"): bytes, booleans, and integers of version 1 and 2.
+//! Run-length encodings ("Run Length Encoding") of bytes, booleans, and integers (versions 1 and 2).
 
 mod boolean;
 mod byte;
@@ -24,7 +24,7 @@ pub use write::{BooleanWriter, ByteWriter, IntWriter, Packing};
 use crate::error::Result;
 use crate::stream::{ByteStream, Context, Positions};
 
-/// Integers of either version.
+/// A reader of integers in either version.
 #[derive(Debug)]
 pub enum IntReader {
     /// Version 1 (encodings DIRECT and DICTIONARY).
@@ -47,14 +47,14 @@ impl IntReader {
         }
     }
 
-    /// Reads `count` values into `out`, which grows only as values come.
+    /// Reads `count` values into `out`, which grows only as values are read.
     pub fn read_vec(&mut self, count: usize, out: &mut Vec<i64>, context: &mut Context) -> Result<()> {
-        /// Values that are allocated before they are read.
+        /// Values to allocate before they are read.
         const STEP: usize = 1 << 16;
         out.truncate(count);
         let mut filled = 0;
         while filled < count {
-            // What is there already need not be zeroed again.
+            // Reuse the existing length, which need not be zeroed again.
             let until = out.len().max(filled + STEP.max(filled)).min(count);
             out.resize(until, 0);
             self.read(out.get_mut(filled..).unwrap_or_default(), context)?;
@@ -71,7 +71,7 @@ impl IntReader {
         }
     }
 
-    /// Seeks to a position: that of the stream, and values to skip.
+    /// Seeks to a position: that of the stream, then the number of values to skip.
     pub fn seek(&mut self, positions: &mut Positions<'_>, context: &mut Context) -> Result<()> {
         match self {
             Self::V1(reader) => reader.restart(positions)?,

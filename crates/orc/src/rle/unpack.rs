@@ -1,7 +1,7 @@
-//! Unpacking of big-endian bit fields, one routine per width, so that every shift is a constant.
+//! Unpacks big-endian bit fields, with one function per width, so that all shifts are constants.
 
-/// Fills `out` with fields of `width` bits (1 to 64) from the top of `packed`, which must hold them all; what it does
-/// not hold reads as zero. More bytes behind the fields are welcome: loads may then go past the last one.
+/// Fills `out` with fields of `width` bits (1 to 64) from the start of `packed`, which must contain them all. It is
+/// faster if `packed` has more bytes after the fields, because whole words can then be loaded to the end.
 pub(super) fn unpack(packed: &[u8], width: usize, out: &mut [i64]) {
     macro_rules! widths {
         ($($width:literal)*) => {
@@ -31,11 +31,12 @@ fn whole<const N: usize>(packed: &[u8], out: &mut [i64], read: impl Fn([u8; N]) 
     }
 }
 
-/// Eight fields are exactly `W` bytes. Each is read by one load of eight bytes where it fits 57 bits, else by two.
+/// Unpacks groups of eight fields, which take exactly `W` bytes. A field of at most 57 bits needs one load of eight
+/// bytes, a wider one two.
 fn fields<const W: usize>(packed: &[u8], out: &mut [i64]) {
     let mut at = 0;
     for group in out.chunks_mut(8) {
-        // One group, and the eight bytes that the last load reads too far; near the end they are made up.
+        // One group, plus the eight bytes that the last load may read beyond it; near the end these are zeros.
         if let (Some(block), 8) = (packed.get(at..at + W + 8), group.len()) {
             for (index, slot) in group.iter_mut().enumerate() {
                 *slot = field::<W>(block, index * W) as i64;
@@ -70,7 +71,7 @@ fn field<const W: usize>(block: &[u8], bit: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// The reference version: one bit at a time.
+    /// The reference implementation: one bit at a time.
     fn reference(packed: &[u8], width: usize, count: usize) -> Vec<i64> {
         let bit = |index: usize| u64::from(packed[index / 8] >> (7 - index % 8) & 1);
         (0..count).map(|value| (0..width).fold(0, |word, step| word << 1 | bit(value * width + step)) as i64).collect()

@@ -1,27 +1,27 @@
-//! Base 128 varints, zigzag ("Base 128 Varint"), and the fractions of seconds in SECONDARY.
+//! Base 128 varints and zigzag ("Base 128 Varint"), and the encoding of nanoseconds in SECONDARY.
 
-/// Bytes of the longest varint of 128 bits.
+/// Maximum bytes of a 128-bit varint.
 const MAX_BYTES_128: usize = 19;
 
-/// Undoes zigzag.
+/// Decodes zigzag.
 #[inline]
 pub fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// Undoes zigzag of 128 bits.
+/// Decodes zigzag of 128 bits.
 #[inline]
 pub fn unzigzag128(value: u128) -> i128 {
     (value >> 1) as i128 ^ -((value & 1) as i128)
 }
 
-/// Zigzag: small magnitudes of either sign become small numbers.
+/// Encodes zigzag: small magnitudes of either sign become small numbers.
 #[inline]
 pub fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }
 
-/// Zigzag of 128 bits.
+/// Encodes zigzag of 128 bits.
 #[inline]
 pub fn zigzag128(value: i128) -> u128 {
     (value << 1 ^ value >> 127) as u128
@@ -47,8 +47,8 @@ pub fn write_varint128(mut value: u128, out: &mut Vec<u8>) {
     write_varint64(value as u64, out);
 }
 
-/// The number that SECONDARY holds for a fraction of a second, below 10^9: trailing zeros, two to eight, are counted in
-/// the low three bits instead of written.
+/// Encodes nanoseconds below 10^9 for SECONDARY: two to eight trailing zeros are removed and counted in the low three
+/// bits.
 pub fn nanos_to_secondary(nanos: u32) -> u64 {
     if nanos == 0 || !nanos.is_multiple_of(100) {
         return u64::from(nanos) << 3;
@@ -61,7 +61,7 @@ pub fn nanos_to_secondary(nanos: u32) -> u64 {
     u64::from(rest) << 3 | zeros
 }
 
-/// A varint of 64 bits at the front of `bytes`, and its length; `None` where it is cut off or longer than ten bytes.
+/// Reads a 64-bit varint at the start of `bytes`, and its length; `None` if it is truncated or longer than ten bytes.
 #[inline]
 pub fn read_varint64(bytes: &[u8]) -> Option<(u64, usize)> {
     if let Some(found) = read_short_varint(bytes) {
@@ -77,7 +77,7 @@ pub fn read_varint64(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// A varint of at most eight bytes, read by one load; `None` where it is longer, or fewer than eight bytes are there.
+/// Reads a varint of at most eight bytes with one load; `None` if it is longer, or `bytes` has fewer than eight bytes.
 #[inline]
 pub(crate) fn read_short_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let word = u64::from_le_bytes(*bytes.first_chunk::<8>()?);
@@ -85,12 +85,12 @@ pub(crate) fn read_short_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     if ends == 0 {
         return None;
     }
-    // All bits up to the first byte that ends a varint.
+    // The payload bits up to the first byte that ends a varint.
     let kept = word & (ends ^ (ends - 1)) & 0x7f7f_7f7f_7f7f_7f7f;
     Some((join_sevens(kept), (ends.trailing_zeros() / 8 + 1) as usize))
 }
 
-/// A varint of up to 128 bits; `None` where it is cut off or longer than 19 bytes.
+/// Reads a varint of up to 128 bits, and its length; `None` if it is truncated or longer than 19 bytes.
 #[inline]
 pub fn read_varint128(bytes: &[u8]) -> Option<(u128, usize)> {
     if let Some((value, length)) = read_short_varint(bytes) {
@@ -106,14 +106,16 @@ pub fn read_varint128(bytes: &[u8]) -> Option<(u128, usize)> {
     None
 }
 
-/// The bytes that end a varint, by the top bit of each of eight.
+/// The top bits of eight bytes; a byte that ends a varint has this bit unset.
 pub(super) const ENDS: u64 = 0x8080_8080_8080_8080;
 
-/// Appends the varints that lie wholly in the front of `bytes` and are at most eight bytes long, `count` at most,
-/// as they are stored; returns how many bytes they took. It may stop early, but not before the first such varint.
+/// Appends up to `count` varints, not zigzag-decoded, from the start of `bytes`; returns the number of bytes read. It
+/// stops before a varint that is truncated or longer than eight bytes. It may stop earlier, but only after at least one
+/// varint.
 ///
-/// Eight varints of one byte and four of two, which most decimals are, are taken at once; others are cut out of a word
-/// that was loaded once, for a load that waits for the length of the value before it is what takes time.
+/// Most decimals are varints of one or two bytes: eight or four of these are decoded at once. Others are extracted from
+/// a word that was loaded once. This is faster than a load per varint, which would have to wait for the length of the
+/// varint before it.
 pub(crate) fn read_short_varints(bytes: &[u8], count: usize, out: &mut Vec<u64>) -> usize {
     let until = out.len() + count;
     out.reserve(count);
@@ -151,7 +153,7 @@ pub(crate) fn read_short_varints(bytes: &[u8], count: usize, out: &mut Vec<u64>)
     bytes.len() - rest.len()
 }
 
-/// Joins eight groups of seven bits, each at the bottom of a byte.
+/// Joins eight groups of seven bits, each in the low bits of a byte.
 #[inline]
 fn join_sevens(groups: u64) -> u64 {
     let pairs = (groups & 0x007f_007f_007f_007f) | (groups & 0x7f00_7f00_7f00_7f00) >> 1;

@@ -1,7 +1,8 @@
-//! Arrow types for ORC types, and ORC types for Arrow types.
+//! Converts ORC types to Arrow types and back.
 //!
-//! Attributes become metadata of the field with the same keys. Types that Arrow lacks (`char(7)`, `geometry`) are kept in the
-//! metadata under [`TYPE_KEY`], which decides the ORC type on the way back; `bigint` there stores a time of day as its number.
+//! Attributes become metadata of the field with the same keys. Types that Arrow lacks (`char(7)`, `geometry`) are kept
+//! in the metadata under [`TYPE_KEY`], which determines the ORC type in the other direction. The value `bigint` allows
+//! a time of day to be stored as an integer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::error::{Error, Result};
 /// The key of an Arrow field's metadata whose value is the exact ORC type, as text such as `char(7)`.
 pub const TYPE_KEY: &str = "orc.type";
 
-/// Variants of an Arrow union: they are numbered by one signed byte.
+/// Maximum variants of an Arrow union, whose type ids are signed bytes.
 const MAX_ARROW_VARIANTS: usize = 128;
 
 /// The Arrow type of text columns.
@@ -31,7 +32,7 @@ pub enum StringForm {
     Binary,
 }
 
-/// What to do with a timestamp that the unit cannot hold. Nanoseconds reach from 1677 to 2262.
+/// What to do with a timestamp that the unit cannot hold. The range of nanoseconds is 1677 to 2262.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OutOfRange {
     /// Read it as null.
@@ -54,8 +55,8 @@ pub struct ArrowOptions {
     pub out_of_range: OutOfRange,
     /// The Arrow type of `string`, `char` and `varchar`.
     pub strings: StringForm,
-    /// Whether unions get one more variant, of type `Null`, for null unions. Without it a null union is read as a null of the
-    /// first variant.
+    /// Whether unions get one more variant, of type `Null`, for null unions. Without it a null union is read as a null
+    /// of the first variant.
     pub null_variant: bool,
     /// Whether trailing spaces of `char` are removed, as orc-core does.
     pub trim_char: bool,
@@ -194,7 +195,7 @@ fn from_arrow_type(data_type: &DataType, exact: Option<&str>) -> Result<TypeDesc
         DataType::Int16 | DataType::UInt8 => Kind::Short,
         DataType::Int32 | DataType::UInt16 => Kind::Int,
         DataType::Int64 | DataType::UInt32 | DataType::UInt64 => Kind::Long,
-        // ORC has no time of day; who says so gets its number.
+        // ORC has no time of day. It is stored as an integer if the metadata asks for it.
         DataType::Time64(_) if exact == Some(Kind::Long.name()) => Kind::Long,
         DataType::Float16 | DataType::Float32 => Kind::Float,
         DataType::Float64 => Kind::Double,

@@ -1,4 +1,4 @@
-//! The type tree ("Type Information"): ids in pre-order, names, attributes; its text form and its Arrow form.
+//! The type tree ("Type Information"): ids in pre-order, names, attributes; its forms as text and in Arrow.
 
 mod arrow;
 mod text;
@@ -9,13 +9,13 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::proto::{self, EdgeAlgorithm, TypeKind};
 
-/// The precision of decimals without one (files of Hive 0.11 and 0.12).
+/// The precision of decimals that have none (files of Hive 0.11 and 0.12).
 const DEFAULT_PRECISION: u8 = 38;
-/// The scale of such a decimal.
+/// The scale of decimals that have no precision.
 const DEFAULT_SCALE: u8 = 10;
 /// Decimal digits that fit into 128 bits.
 pub(crate) const MAX_PRECISION: u8 = 38;
-/// Decimal digits that fit into 64 bits: shorter decimals of file version 2 are plain integers.
+/// Decimal digits that fit into 64 bits. In file version 2, decimals with up to this precision are plain integers.
 pub(crate) const MAX_SHORT_PRECISION: u8 = 18;
 
 /// The kind of a type, with its parameters.
@@ -45,7 +45,7 @@ pub enum Kind {
     Geography { crs: Option<String>, algorithm: Option<EdgeAlgorithm> },
 }
 
-/// A type and everything below it.
+/// A type and its children.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeDescription {
     /// The column id: the position in a pre-order walk of the tree, from 0.
@@ -83,7 +83,7 @@ impl TypeDescription {
         this
     }
 
-    /// Assigns every type of the tree its column id; this one is 0.
+    /// Assigns column ids to all types of the tree, starting with 0 for this one.
     pub fn number(&mut self) {
         self.number_from(0);
     }
@@ -100,8 +100,8 @@ impl TypeDescription {
 
     /// The types of a footer as a tree.
     ///
-    /// Children must have exactly the next ids of the walk, so cycles and shared types are errors, and so is a tree deeper than
-    /// [`Limits::depth`].
+    /// Children must have exactly the next ids in pre-order, so cycles and shared types are errors. So is a tree deeper
+    /// than [`Limits::depth`].
     pub fn from_proto(types: &[proto::Type], limits: &Limits) -> Result<Self> {
         if types.len() > limits.columns {
             return Err(Error::limit(format!("the file has {} columns, the limit is {}", types.len(), limits.columns)));
@@ -151,7 +151,7 @@ impl TypeDescription {
         Ok(Self { column, end: *next, kind, names, children, attributes })
     }
 
-    /// The types as a footer lists them.
+    /// The types in the form of a footer's list.
     pub fn to_proto(&self) -> Vec<proto::Type> {
         self.walk().into_iter().map(Self::node_to_proto).collect()
     }
@@ -201,8 +201,8 @@ impl TypeDescription {
         Some(node)
     }
 
-    /// The type at a dotted path of names (`a.b`); below lists, maps and unions the names are `element`, `key`,
-    /// `value` and the number of the variant. Fields whose names contain dots are found too.
+    /// The type at a dotted path of names (`a.b`). Below lists, maps and unions, the names are `element`, `key` and
+    /// `value`, and the number of the variant. Fields whose names contain dots are found too.
     pub fn find_path(&self, path: &str) -> Option<&TypeDescription> {
         if path.is_empty() {
             return Some(self);
@@ -217,7 +217,7 @@ impl TypeDescription {
         })
     }
 
-    /// The name of a child: that of the field, or one by its position.
+    /// The name of a child: the name of the field, or one determined by its position.
     pub fn child_name(&self, index: usize) -> std::borrow::Cow<'_, str> {
         match (&self.kind, index) {
             (Kind::Struct, _) => self.names.get(index).map_or("", String::as_str).into(),
@@ -305,7 +305,7 @@ impl Kind {
         }
     }
 
-    /// The name in a schema's text.
+    /// The name in the text form of a schema.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Boolean => "boolean",

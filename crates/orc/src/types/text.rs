@@ -1,4 +1,4 @@
-//! A schema as text: `struct<a:int,b:array<char(3)>>`, in the manner of orc-core.
+//! Formats and parses schemas as text, as orc-core does: `struct<a:int,b:array<char(3)>>`.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ impl fmt::Display for TypeDescription {
     }
 }
 
-/// A field's name, in backticks where it holds more than letters, digits and underscores.
+/// Writes the name of a field, in backticks if it contains more than letters, digits and underscores.
 fn write_name(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
     let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if plain { f.write_str(name) } else { write!(f, "`{}`", name.replace('`', "``")) }
@@ -46,13 +46,13 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a geometry without a reference system is in.
+/// The coordinate reference system of geometries that have none.
 const DEFAULT_CRS: &str = "OGC:CRS84";
 
 impl std::str::FromStr for Kind {
     type Err = crate::Error;
 
-    /// A kind without children, as [`Kind`] prints it.
+    /// Parses a kind without children, in the form that [`Kind`] prints.
     fn from_str(text: &str) -> crate::Result<Self> {
         let refused = || crate::Error::invalid(format!("invalid ORC type: {text}"));
         let (name, arguments) = match text.split_once('(') {

@@ -1,8 +1,8 @@
-//! Encrypted columns ("Column Encryption"): what the options ask for, and what the file contains.
+//! Writes encrypted columns ("Column Encryption").
 //!
-//! An encrypted column is written twice: masked, for readers without the key, and unmasked, encrypted stream by
-//! stream. Its true statistics, and those of all below it, are encrypted in the tail; filters and indexes of true
-//! values are encrypted too.
+//! An encrypted column is written twice: masked, for readers without the key, and unmasked, with each stream encrypted.
+//! The statistics of the true values of the column and its children are encrypted in the tail. Their indexes and Bloom
+//! filters are encrypted too.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use crate::proto::{
 };
 use crate::types::TypeDescription;
 
-/// One encrypted column, with all below it.
+/// One encrypted column, including its children.
 #[derive(Debug)]
 struct Variant {
-    /// Into the keys.
+    /// Index into [`Encryptor::keys`].
     key: usize,
     columns: Range<u32>,
     mask: Mask,
     local: LocalKey,
     wrapped: Vec<u8>,
-    /// Of the file so far.
+    /// The statistics of the file so far.
     statistics: Vec<ColumnStatistics>,
-    /// By stripe and column.
+    /// The statistics by stripe and column.
     stripes: Vec<Vec<ColumnStatistics>>,
 }
 
@@ -40,7 +40,7 @@ struct Variant {
 pub(super) struct Encryptor {
     provider: Arc<dyn KeyMaker>,
     keys: Vec<KeyName>,
-    /// By key name, then by column.
+    /// Sorted by key name, then by column.
     variants: Vec<Variant>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct EncryptedStripe {
 }
 
 impl Encryptor {
-    /// Creates a local key for each column, and adds key and mask to the attributes of the types.
+    /// Creates a local key for each encrypted column, and adds key and mask to the attributes of its type.
     pub(super) fn new(options: &EncryptionOptions, types: &mut TypeDescription) -> Result<Self> {
         let mut this = Self { provider: Arc::clone(&options.keys), keys: Vec::new(), variants: Vec::new() };
         let mut columns: Vec<_> = options.columns.iter().collect();
@@ -105,19 +105,19 @@ impl Encryptor {
         self.variants.iter().map(|variant| (variant.columns.start, variant.mask.clone())).collect()
     }
 
-    /// What is known of a variant's columns before the first stripe.
+    /// Sets the statistics of a variant's columns before the first stripe.
     pub(super) fn set_statistics(&mut self, variant: usize, statistics: Vec<ColumnStatistics>) {
         if let Some(variant) = self.variants.get_mut(variant) {
             variant.statistics = statistics;
         }
     }
 
-    /// The local keys as the first stripe names them.
+    /// The wrapped local keys, which the first stripe contains.
     pub(super) fn wrapped_keys(&self) -> Vec<Vec<u8>> {
         self.variants.iter().map(|variant| variant.wrapped.clone()).collect()
     }
 
-    /// Encrypts the streams of a stripe; `id` is that of its vectors, counted from 1.
+    /// Encrypts the streams of a stripe; `id` is the stripe id in the initialization vectors, counted from 1.
     pub(super) fn stripe(&mut self, mut parts: Vec<VariantStripe>, id: u64) -> Result<EncryptedStripe> {
         parts.sort_by_key(|part| part.variant);
         let mut out = EncryptedStripe::default();
@@ -138,7 +138,8 @@ impl Encryptor {
         Ok(out)
     }
 
-    /// The message of the footer, and the encrypted statistics of the stripes, which precede the metadata.
+    /// Returns the message for the footer, and the encrypted statistics of the stripes, which precede the metadata
+    /// section.
     pub(super) fn tail(self, stripes: usize, compressor: &mut Compressor) -> Result<(Encryption, Vec<u8>)> {
         let id = stripes as u64 + 1;
         let mut out = Vec::new();
@@ -194,7 +195,7 @@ fn columns_of(types: &TypeDescription, path: &str) -> Result<Range<u32>> {
     Ok(node.column..node.end)
 }
 
-/// A mask and its parameters as one text, as in the options of orc-core.
+/// Formats a mask and its parameters as one text, as in the options of orc-core.
 fn mask_text(mask: &Mask) -> String {
     mask.parameters().iter().fold(mask.name().to_owned(), |text, parameter| format!("{text},{parameter}"))
 }

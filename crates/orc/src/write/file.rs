@@ -1,4 +1,4 @@
-//! The writer of a file.
+//! Writes a file.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,19 +23,19 @@ use crate::proto::{ColumnStatistics, Message, Stream, StreamKind, StripeFooter, 
 use crate::types::{Kind, TypeDescription};
 use crate::zone::Zone;
 
-/// Maximum rows that are encoded at a time.
+/// Maximum rows encoded at a time.
 const MAX_STEP: usize = 10_000;
-/// Minimum rows that are encoded at a time.
+/// Minimum rows encoded at a time.
 const MIN_STEP: usize = 64;
-/// Rows of a batch that are worth waking other threads.
+/// Minimum rows of a batch that are encoded by several threads.
 const MANY_ROWS: usize = 1 << 10;
 
 /// Writes one file, batch by batch.
 ///
-/// After an error the file is incomplete, and every further call returns an error. Dropping the writer leaves the sink with an
-/// incomplete file as well.
+/// After an error the file is incomplete, and every further call returns an error. If the writer is dropped before
+/// [`Writer::finish`], the file is incomplete too.
 ///
-/// Source: "ORC Specification v2", all of it.
+/// Source: the whole "ORC Specification v2".
 #[derive(Debug)]
 pub struct Writer<S> {
     sink: S,
@@ -44,9 +44,9 @@ pub struct Writer<S> {
     schema: TypeDescription,
     root: Box<dyn ColumnWriter>,
     context: Context,
-    /// Bytes that went to the sink.
+    /// The number of bytes written to the sink.
     offset: u64,
-    /// Rows of the stripe and of its row group.
+    /// The number of rows in the current stripe, and in its current row group.
     stripe_rows: u64,
     group_rows: u64,
     stripes: Vec<StripeInformation>,
@@ -54,7 +54,7 @@ pub struct Writer<S> {
     user_metadata: Vec<(String, Vec<u8>)>,
     writes_zone: bool,
     encryption: Option<Encryptor>,
-    /// The size at which the next stripe is written; padding changes it.
+    /// The size at which the current stripe is written; padding changes it.
     stripe_limit: usize,
     failed: bool,
 }
@@ -66,13 +66,13 @@ pub struct WrittenFile {
     pub length: u64,
     /// Number of rows.
     pub rows: u64,
-    /// Where the stripes are, in order.
+    /// The positions of the stripes, in order.
     pub stripes: Vec<WrittenStripe>,
     /// The types, with column ids and attributes.
     pub schema: TypeDescription,
     /// Statistics of the whole file by column id; those of encrypted columns are of the masked values.
     pub statistics: Vec<ColumnStatistics>,
-    /// Statistics of each stripe by column id, of masked values likewise.
+    /// Statistics of each stripe by column id, also of the masked values.
     pub stripe_statistics: Vec<StripeStatistics>,
 }
 
@@ -88,15 +88,15 @@ pub struct WrittenStripe {
 }
 
 impl<S: Sink> Writer<S> {
-    /// A writer for batches with this schema. The header goes to the sink at once.
+    /// Creates a writer for batches with this schema, and writes the header to the sink.
     ///
-    /// Metadata of a field becomes attributes of its type (such as `iceberg.id`), except for [`TYPE_KEY`](crate::TYPE_KEY),
-    /// whose value is the exact type: `char(7)`, `varchar(20)`, `geometry(OGC:CRS84)`.
+    /// Metadata of a field becomes attributes of its type (such as `iceberg.id`), except for
+    /// [`TYPE_KEY`](crate::TYPE_KEY), whose value is the exact type: `char(7)`, `varchar(20)`, `geometry(OGC:CRS84)`.
     ///
     /// # Errors
     ///
-    /// Arrow types without an ORC type, invalid options, unknown time zones and columns; errors of the sink and of the key
-    /// provider.
+    /// Arrow types without an ORC type, invalid options, unknown time zones and columns; errors of the sink and of the
+    /// key provider.
     pub fn try_new(mut sink: S, schema: &Schema, options: WriterOptions) -> Result<Self> {
         options.check()?;
         let mut types = types(schema, options.bare_root)?;
@@ -114,7 +114,7 @@ impl<S: Sink> Writer<S> {
         };
         let root = plan.writer(&types)?;
         for (variant, (column, _)) in plan.encrypted.iter().enumerate() {
-            // In a file without rows there is no stripe to find the error.
+            // Check the masks here, because a file without rows has no stripe that would detect the error.
             let mut statistics = Vec::new();
             if let Some(node) = types.find(*column) {
                 plan.plain_writer(node)?.file_statistics(&mut statistics);
@@ -156,7 +156,8 @@ impl<S: Sink> Writer<S> {
         self.stripes.iter().filter_map(|stripe| stripe.number_of_rows).sum::<u64>() + self.stripe_rows
     }
 
-    /// Bytes that went to the sink plus those held for the stripe: about the length of the file if it ended now.
+    /// The number of bytes written plus those held for the current stripe: roughly the length of the file if it ended
+    /// now.
     pub fn estimated_length(&self) -> u64 {
         self.offset + self.memory() as u64
     }
@@ -166,12 +167,13 @@ impl<S: Sink> Writer<S> {
         self.root.memory()
     }
 
-    /// Encodes columns in parallel on this pool from now on, or one after the other without one. The file is the same.
+    /// From now on, encodes columns in parallel on this pool, or one after the other with `None`. The bytes of the file
+    /// do not depend on it.
     pub fn set_pool(&mut self, pool: Option<Arc<dyn Pool>>) {
         self.context.pool = pool;
     }
 
-    /// Writes the rows of a batch. Stripes go to the sink as they become full.
+    /// Writes the rows of a batch. Full stripes are written to the sink.
     ///
     /// # Errors
     ///
@@ -180,8 +182,8 @@ impl<S: Sink> Writer<S> {
         self.guarded(|this| this.write_batch(batch))
     }
 
-    /// Writes the rows of a batch, `step` of them at a time, at least one; asks `check` before each step whether to go on. A batch
-    /// of few rows is encoded by the calling thread alone.
+    /// Writes the rows of a batch, `step` (at least one) at a time, and calls `check` before each step, whose error
+    /// ends the call. The calling thread alone encodes a batch of few rows.
     ///
     /// # Errors
     ///
@@ -207,7 +209,7 @@ impl<S: Sink> Writer<S> {
         written
     }
 
-    /// Ends the current stripe and writes it.
+    /// Ends the current stripe and writes it to the sink.
     ///
     /// # Errors
     ///
@@ -295,7 +297,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Rows to take between two checks of the memory: few if they are wide.
+    /// The number of rows to write between two checks of the memory: few if rows are wide.
     fn step(&self, root: &ArrayRef) -> usize {
         let data = root.to_data();
         let bytes = data.get_slice_memory_size().unwrap_or_else(|_| root.get_array_memory_size());
@@ -303,7 +305,7 @@ impl<S: Sink> Writer<S> {
         (self.options.stripe_size / 8 / row).clamp(MIN_STEP, MAX_STEP)
     }
 
-    /// Takes rows of one row group; returns how many.
+    /// Writes up to `step` rows, all in the current row group; returns their number.
     fn write_rows(&mut self, root: &ArrayRef, at: usize, step: usize) -> Result<usize> {
         let stride = u64::from(self.options.row_index_stride);
         let mut count = step.min(root.len() - at) as u64;
@@ -368,7 +370,7 @@ impl<S: Sink> Writer<S> {
             data_length: Some(data_length),
             footer_length: Some(footer.len() as u64),
             number_of_rows: Some(self.stripe_rows),
-            // Later stripes count on, and inherit the keys.
+            // Only the first stripe has these: readers count on from its id, and use its keys for all stripes.
             encrypt_stripe_id: self.encryption.as_ref().filter(|_| id == 1).map(|_| id),
             encrypted_local_keys: match &self.encryption {
                 Some(encryption) if id == 1 => encryption.wrapped_keys(),
@@ -390,8 +392,8 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Keeps a stripe of this many bytes from crossing the end of a block: if little of the block is left, it is filled
-    /// with zeros; otherwise the next stripe is made to fit what this one leaves.
+    /// Keeps a stripe of this many bytes from crossing the end of a block. If little of the block is left, the rest is
+    /// filled with zeros. Otherwise the limit of the next stripe is set to what this one leaves.
     fn pad(&mut self, stripe: u64) -> Result<()> {
         let Some(block) = self.options.block_size else { return Ok(()) };
         let wanted = self.options.stripe_size as u64;
@@ -407,7 +409,7 @@ impl<S: Sink> Writer<S> {
     }
 }
 
-/// The type tree of a schema.
+/// Converts a schema to a type tree.
 fn types(schema: &Schema, bare_root: bool) -> Result<TypeDescription> {
     if !bare_root {
         return TypeDescription::from_arrow(schema);
@@ -423,7 +425,7 @@ fn types(schema: &Schema, bare_root: bool) -> Result<TypeDescription> {
     Ok(root)
 }
 
-/// The columns at these paths, with everything below them that a filter can hold.
+/// The ids of the columns at these paths and below them that can have a Bloom filter.
 fn bloom_columns(types: &TypeDescription, paths: &[String]) -> Result<HashSet<u32>> {
     let mut found = HashSet::new();
     for path in paths {

@@ -1,8 +1,8 @@
-//! Files concatenated without decoding a value: stripes are copied as they are, and the tail is written again.
+//! Concatenates files without decoding values: copies their stripes unchanged, and writes a new tail.
 //!
-//! The rules are those of orc-core's `OrcFile.mergeFiles`: files must have one schema, codec, version, writer and row
-//! index stride, and no two values for one key of the user's metadata. orc-core skips files that do not fit; here they are
-//! errors with their names, so that no rows are lost silently.
+//! The rules are those of `OrcFile.mergeFiles` in orc-core: all files must have the same schema, codec, version, writer
+//! and row index stride, and must not have different values for a key of the user metadata. orc-core skips files that
+//! do not match. Here they are errors that name the file, so that no rows are lost silently.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::read::Reader;
 use crate::source::Source;
 use crate::tail::FileMetadata;
 
-/// Bytes copied at a time.
+/// Maximum bytes copied at a time.
 const PIECE: u64 = 4 << 20;
 
 /// Concatenates files without decoding them, in the order in which they are added.
@@ -31,7 +31,7 @@ pub struct Merger<S> {
     offset: u64,
     /// The first file, which all others must match.
     first: Option<(String, Arc<FileMetadata>)>,
-    /// The largest chunk of any.
+    /// The largest block size of all files.
     block: u64,
     stripes: Vec<StripeInformation>,
     stripe_statistics: Vec<StripeStatistics>,
@@ -41,7 +41,7 @@ pub struct Merger<S> {
 }
 
 impl<S: Sink> Merger<S> {
-    /// Starts a file.
+    /// Starts a file: writes the header.
     ///
     /// # Errors
     ///
@@ -61,12 +61,12 @@ impl<S: Sink> Merger<S> {
         })
     }
 
-    /// Appends the stripes of a file; errors call it `name`.
+    /// Appends the stripes of a file, called `name` in errors.
     ///
     /// # Errors
     ///
-    /// A file whose schema, compression, version, writer, row groups or calendar differ from those of the first one, or that is
-    /// encrypted; errors of the source and the sink.
+    /// A file whose schema, compression, version, writer, row groups or calendar differ from those of the first one, or
+    /// that is encrypted; errors of the source and the sink.
     pub fn add<R: Source>(&mut self, name: &str, file: &Reader<R>) -> Result<()> {
         if self.failed {
             return Err(Error::invalid("this merge has failed: its file is incomplete"));
@@ -94,7 +94,7 @@ impl<S: Sink> Merger<S> {
                 return Err(Error::corrupt("footer", "a stripe extends past the end of the file").in_file(name));
             };
             self.stripes.push(StripeInformation { offset: Some(self.offset), ..stripe.clone() });
-            // A stripe without statistics gets an empty list, which says nothing.
+            // A stripe without statistics gets an empty list, which means that they are unknown.
             self.stripe_statistics.push(statistics.next().unwrap_or_default());
             let mut at = start;
             while at < end {
@@ -115,7 +115,7 @@ impl<S: Sink> Merger<S> {
         Ok(())
     }
 
-    /// Checks that a file can follow those added before.
+    /// Checks that a file matches those added before.
     fn check(&self, name: &str, file: &FileMetadata) -> Result<()> {
         let refuse = |why: String| Err(Error::invalid(format!("{name} cannot be merged: {why}")));
         if file.footer.encryption.is_some() {
@@ -139,7 +139,7 @@ impl<S: Sink> Merger<S> {
         if file.version != first.version {
             return differs("file version", &file.version.name(), &first.version.name());
         }
-        // Which bugs of old writers a file may have depends on all of these.
+        // Readers derive from these which bugs of old writers a file may have.
         if (footer.writer, &footer.software_version) != (other.writer, &other.software_version)
             || file.postscript.writer_version != first.postscript.writer_version
         {

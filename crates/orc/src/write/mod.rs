@@ -1,7 +1,7 @@
-//! Writing: Arrow batches in, a file out.
+//! Writes Arrow batches to a file.
 //!
-//! A batch is cut at the borders of row groups; each column encodes its part, and compresses it chunk by chunk. When
-//! enough bytes are held, or enough rows, the columns hand their streams to a [`StripeWriter`](stripe::StripeWriter), and the
+//! A batch is split at the ends of row groups. Each column encodes its part, and compresses it chunk by chunk. When the
+//! columns hold enough bytes or rows, they give their streams to a [`StripeWriter`](stripe::StripeWriter), and the
 //! stripe is written to the [`Sink`].
 
 mod column;

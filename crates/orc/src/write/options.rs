@@ -1,4 +1,4 @@
-//! How a file is written.
+//! The options of a writer.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::proto::{CalendarKind, CompressionKind};
 use crate::rle::Packing;
 use crate::tail::FileVersion;
 
-/// The minimum default block size, in bytes, for tables with many columns.
+/// Minimum of the default block size in bytes, for files with many columns.
 const MIN_WIDE_BLOCK: usize = 4 << 10;
 
 /// What to do with timestamps in the last second before 1970 (in the writer's zone) that have at least a millisecond:
 /// `1969-12-31 23:59:59.001` to `23:59:59.999999999`.
 ///
-/// ORC cannot hold them: seconds are truncated toward zero, so that half a second before 1970 and half a second after it have
-/// the same bytes. orc-core and the C++ library silently write the wrong second.
+/// ORC cannot store them: seconds are truncated toward zero, so half a second before 1970 and half a second after it
+/// have the same bytes. orc-core and the C++ library silently write the wrong second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LastSecond {
     /// Return [`Error::Value`], which names the column.
@@ -54,20 +54,20 @@ pub struct WriterOptions {
     pub version: FileVersion,
     /// The codec of all streams and of the tail; ZSTD by default.
     pub compression: CompressionKind,
-    /// The level of the codec: ZLIB 0 to 12 (default 6), ZSTD -7 to 22 (3), BROTLI 0 to 11 (5). The other codecs have no
-    /// levels and accept only `None`.
+    /// The level of the codec: ZLIB 0 to 12 (default 6), ZSTD -7 to 22 (3), BROTLI 0 to 11 (5). The other codecs have
+    /// no levels and accept only `None`.
     pub compression_level: Option<i32>,
-    /// Bytes of a chunk before compression, less than 2^23. `None` means 256 KiB, or less for tables with many columns, so
-    /// that their open chunks fit into the stripe.
+    /// Bytes of a chunk before compression, less than 2^23. `None` means 256 KiB, or less for tables with many columns,
+    /// so that their open chunks fit into the stripe.
     pub compression_block_size: Option<usize>,
-    /// A stripe is written when it holds this many bytes: those of its streams, as far as they are compressed, and of its
-    /// dictionaries. 64 MiB by default.
+    /// A stripe is written when it holds this many bytes: those of its streams, compressed or still uncompressed, and
+    /// of its dictionaries. 64 MiB by default.
     pub stripe_size: usize,
     /// The maximum number of rows in a stripe; unlimited by default.
     pub stripe_rows: Option<u64>,
     /// Rows of a row group, 10,000 by default; 0 means no row index.
     pub row_index_stride: u32,
-    /// Text is written through a dictionary if at most this share of the values in a stripe are distinct: 0 means never, 1
+    /// Text is dictionary-encoded if at most this share of the values in a stripe are distinct: 0 means never, 1
     /// always; 0.8 by default.
     pub dictionary_key_size_threshold: f64,
     /// Whether dictionaries are sorted, which old readers may expect, or kept in the order of first use.
@@ -80,20 +80,21 @@ pub struct WriterOptions {
     pub bloom_filter_fpp: f64,
     /// The streams of the filters.
     pub bloom_filter_version: BloomVersion,
-    /// Pads stripes so that they do not cross multiples of this many bytes, such as HDFS blocks; `None` means no padding.
+    /// Pads stripes so that they do not cross multiples of this many bytes, such as HDFS blocks; `None` means no
+    /// padding.
     pub block_size: Option<u64>,
     /// The maximum share of a stripe that is padding, between 0 and 1.
     pub block_padding_tolerance: f64,
-    /// The time zone in which local timestamps are stored, for example `Europe/Berlin`; `UTC` by default. Readers get the same
-    /// local times back.
+    /// The time zone in which local timestamps are stored, for example `Europe/Berlin`; `UTC` by default. Readers get
+    /// the same local times back.
     pub timezone: String,
-    /// The calendar that the footer declares for days before 1582-10-15. Values are stored as they are given. Iceberg's files
-    /// hold proleptic days and declare Julian ones, and its readers expect both.
+    /// The calendar that the footer declares for days before 1582-10-15. Values are stored unchanged. The files of
+    /// Iceberg contain proleptic Gregorian days but declare Julian ones, and its readers expect exactly this.
     pub calendar: CalendarKind,
     /// What to do with timestamps in the last second before 1970.
     pub last_second: LastSecond,
-    /// Whether text is written without a check that it is UTF-8, because the caller has checked it. Otherwise invalid text is
-    /// an error with its column and row. Either way the file is safe to read: readers check for themselves.
+    /// Whether text is written without a check that it is UTF-8, because the caller has checked it. Otherwise invalid
+    /// text is an error with its column and row. Either way the file is safe to read: readers check for themselves.
     pub trusted_texts: bool,
     /// Whether the root of the file is the only field of the schema instead of a struct with that field.
     pub bare_root: bool,

@@ -1,7 +1,7 @@
-//! Streams being written: run-length encoder, open chunk, finished chunks, and the places of row groups.
+//! Writes streams: run-length encoder, open chunk, finished chunks, and the positions of row groups.
 //!
-//! All chunks of a stream but its last hold exactly the block size, so a place is kept as the plain offset alone and
-//! turned into chunk and offset when the stream is whole.
+//! All chunks of a stream except the last have exactly the block size. So a position is kept as a plain offset, and is
+//! converted to chunk and offset when the stream is complete.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,25 +11,25 @@ use crate::error::{Error, Result};
 use crate::pool::Pool;
 use crate::rle::{BooleanWriter, ByteWriter, IntWriter};
 
-/// Shared by the columns of a file while they are written.
+/// The state that the columns of a file share while they are written.
 #[derive(Debug)]
 pub(super) struct Context {
-    /// The codec's context.
+    /// The compressor, with the context of its codec.
     pub compressor: Compressor,
-    /// Runs the work of several columns; without it they are encoded one after the other.
+    /// Encodes several columns in parallel; with `None` they are encoded one after the other.
     pub pool: Option<Arc<dyn Pool>>,
     /// Contexts for columns that are encoded in parallel.
     spare: Vec<Context>,
 }
 
 impl Context {
-    /// With a compressor of its own.
+    /// A context with its own compressor.
     pub(super) fn new(compressor: Compressor) -> Self {
         Self { compressor, pool: None, spare: Vec::new() }
     }
 
-    /// Does the same for each of some things, in parallel if there is a pool, each with a context of its own. Of several
-    /// errors, that of the first thing is returned.
+    /// Calls a function for each item, with a context of its own, and in parallel if there is a pool. Of several
+    /// errors, that of the first item is returned.
     pub(super) fn for_each<T: Send>(
         &mut self,
         things: Vec<T>,
@@ -68,17 +68,17 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What turns values into bytes, and may keep some of them until a run is whole.
+/// Encodes values to bytes. It may keep values until a run is complete.
 pub(super) trait Coder: Debug + Send {
-    /// How many numbers of a position are the coder's own.
+    /// How many numbers of a position belong to the coder.
     const NUMBERS: usize;
-    /// Appends those numbers: values that are kept.
+    /// Appends these numbers, which count the values that the coder keeps.
     fn pending(&self, position: &mut Vec<u64>);
-    /// Appends what is kept; the coder is then as new.
+    /// Appends the values that the coder keeps, and resets it.
     fn finish(&mut self, out: &mut Vec<u8>);
 }
 
-/// Bytes as they are.
+/// Writes bytes without an encoding.
 #[derive(Debug, Default)]
 pub(super) struct Plain;
 
@@ -122,20 +122,20 @@ impl Coder for BooleanWriter {
 /// A stream of one stripe.
 #[derive(Debug)]
 pub(super) struct Stream<C> {
-    /// Takes the values.
+    /// Encodes the values.
     pub coder: C,
-    /// The open chunk; without compression, everything.
+    /// The open chunk; without compression, the whole stream.
     pub open: Vec<u8>,
     chunks: Chunks,
-    /// A position a row group: the plain offset, and the coder's numbers.
+    /// One position per row group: the plain offset, and the numbers of the coder.
     marks: Vec<u64>,
 }
 
-/// Chunks that are compressed.
+/// The compressed chunks.
 #[derive(Debug, Default)]
 struct Chunks {
     bytes: Vec<u8>,
-    /// Where each begins.
+    /// The start of each chunk.
     starts: Vec<u64>,
 }
 
@@ -145,13 +145,13 @@ impl<C: Coder> Stream<C> {
         Self { coder, open: Vec::new(), chunks: Chunks::default(), marks: Vec::new() }
     }
 
-    /// Keeps the place of a row group's first value.
+    /// Records the position of the first value of a row group.
     pub(super) fn mark(&mut self, compressor: &Compressor) {
         self.marks.push(self.chunks.starts.len() as u64 * compressor.block() as u64 + self.open.len() as u64);
         self.coder.pending(&mut self.marks);
     }
 
-    /// Compresses what fills whole chunks.
+    /// Compresses all full chunks.
     pub(super) fn spill(&mut self, compressor: &mut Compressor) -> Result<()> {
         let block = compressor.block();
         if block == 0 || self.open.len() < block {
@@ -167,12 +167,12 @@ impl<C: Coder> Stream<C> {
         Ok(())
     }
 
-    /// Bytes that are held.
+    /// The number of bytes held in memory.
     pub(super) fn memory(&self) -> usize {
         self.open.len() + self.chunks.bytes.len()
     }
 
-    /// The whole stream.
+    /// Finishes the stream.
     pub(super) fn finish(mut self, compressor: &mut Compressor) -> Result<Finished> {
         self.coder.finish(&mut self.open);
         self.spill(compressor)?;
@@ -195,27 +195,27 @@ impl Chunks {
     }
 }
 
-/// A stream as it stands in the file.
+/// A stream in its final form in the file.
 #[derive(Debug)]
 pub(super) struct Finished {
     /// Its bytes.
     pub bytes: Vec<u8>,
     marks: Vec<u64>,
-    /// Of a mark.
+    /// Numbers per mark.
     numbers: usize,
-    /// The block size and the chunks' starts, with compression.
+    /// With compression, the block size and the starts of the chunks.
     chunks: Option<(u64, Vec<u64>)>,
 }
 
 impl Finished {
-    /// Appends to each row group's positions those of this stream.
+    /// Appends the positions of this stream to those of each row group.
     pub(super) fn put_positions(&self, groups: &mut [Vec<u64>]) {
         for (group, mark) in groups.iter_mut().zip(self.marks.chunks(self.numbers)) {
             let Some((offset, kept)) = mark.split_first() else { continue };
             match &self.chunks {
                 None => group.push(*offset),
                 Some((block, starts)) => {
-                    // A place at the end of the last chunk is the start of one that does not follow.
+                    // A position at the end of the last chunk is the start of a chunk that does not exist.
                     let start = starts.get((offset / block) as usize).copied();
                     group.extend([start.unwrap_or(self.bytes.len() as u64), offset % block]);
                 }

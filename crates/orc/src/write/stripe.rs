@@ -1,54 +1,54 @@
-//! A stripe assembled: the streams of its columns, in their order in the file.
+//! Assembles a stripe from the streams of its columns, in the order of the file.
 
 use crate::error::Result;
 use crate::proto::{ColumnEncoding, ColumnStatistics, Stream, StreamKind};
 
 use super::stream::{Context, compress_all};
 
-/// A stream as it will stand in the file.
+/// A stream with its final bytes.
 #[derive(Debug)]
 pub(super) struct StreamBytes {
-    /// Whose it is.
+    /// The id of its column.
     pub column: u32,
-    /// What it holds.
+    /// The kind of its contents.
     pub kind: StreamKind,
     /// Its bytes, compressed.
     pub bytes: Vec<u8>,
 }
 
 impl StreamBytes {
-    /// As a stripe's footer has it.
+    /// The entry of the stream in the stripe footer.
     pub(super) fn message(&self) -> Stream {
         Stream { kind: Some(self.kind), column: Some(self.column), length: Some(self.bytes.len() as u64) }
     }
 }
 
-/// Collects the streams of a stripe. Every byte of a stripe but its footer passes through here.
+/// Collects the streams of a stripe: all of its bytes except the footer.
 #[derive(Debug)]
 pub(super) struct StripeWriter<'a> {
-    /// The codec, and what else the columns share.
+    /// The codec and the other state that the columns share.
     pub context: &'a mut Context,
-    /// What was collected.
+    /// The streams, encodings and statistics collected so far.
     pub content: StripeContent,
 }
 
-/// What some columns that follow each other give to a stripe.
+/// The contribution of consecutive columns to a stripe.
 #[derive(Debug, Default)]
 pub(super) struct StripeContent {
-    /// Row indexes and bloom filters, by column.
+    /// Row indexes and Bloom filters, by column.
     pub index: Vec<StreamBytes>,
-    /// The others, by column.
+    /// The data streams, by column.
     pub data: Vec<StreamBytes>,
-    /// How each column is encoded, in the order of their ids.
+    /// The encoding of each column, by column id.
     pub encodings: Vec<ColumnEncoding>,
-    /// What is known of each column, in the order of their ids.
+    /// The statistics of each column, by column id.
     pub statistics: Vec<ColumnStatistics>,
-    /// Encrypted columns as they are; all above is masked.
+    /// The true values of encrypted columns; all other fields contain the masked ones.
     pub variants: Vec<VariantStripe>,
 }
 
 impl StripeContent {
-    /// Appends that of the columns that follow.
+    /// Appends the content of the next columns.
     pub(super) fn append(&mut self, next: Self) {
         self.index.extend(next.index);
         self.data.extend(next.data);
@@ -58,16 +58,16 @@ impl StripeContent {
     }
 }
 
-/// What a stripe holds of an encrypted column and all below it, not yet encrypted.
+/// The content of a stripe for an encrypted column and its children, not yet encrypted.
 #[derive(Debug)]
 pub(super) struct VariantStripe {
-    /// The number of the variant.
+    /// The index of the variant.
     pub variant: usize,
     pub index: Vec<StreamBytes>,
     pub data: Vec<StreamBytes>,
     pub encodings: Vec<ColumnEncoding>,
     pub statistics: Vec<ColumnStatistics>,
-    /// Of all stripes so far.
+    /// The statistics of all stripes so far.
     pub file_statistics: Vec<ColumnStatistics>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> StripeWriter<'a> {
         Self { context, content: StripeContent::default() }
     }
 
-    /// Adds a plain index stream.
+    /// Compresses an index stream and adds it.
     pub(super) fn add_index(&mut self, column: u32, kind: StreamKind, plain: Vec<u8>) -> Result<()> {
         let bytes = compress_all(plain, &mut self.context.compressor)?;
         self.content.index.push(StreamBytes { column, kind, bytes });
@@ -89,7 +89,8 @@ impl<'a> StripeWriter<'a> {
         self.content.data.push(StreamBytes { column, kind, bytes });
     }
 
-    /// Adds what the stripe's footer and the metadata section say of a column; columns come in the order of their ids.
+    /// Adds the encoding of a column (for the stripe footer) and its statistics (for the metadata section). Columns
+    /// must be added in the order of their ids.
     pub(super) fn add_column(&mut self, encoding: ColumnEncoding, statistics: ColumnStatistics) {
         self.content.encodings.push(encoding);
         self.content.statistics.push(statistics);

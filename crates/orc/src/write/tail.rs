@@ -1,4 +1,4 @@
-//! The tail of a new file: metadata, footer, postscript ("File Tail").
+//! Encodes the tail of a new file ("File Tail"): metadata, footer, postscript.
 
 use super::options::WriterOptions;
 use super::stream::compress_all;
@@ -12,27 +12,27 @@ use crate::proto::{
 use crate::tail::FileVersion;
 use crate::types::TypeDescription;
 
-/// What every file begins with.
+/// The first bytes of every file.
 pub(super) const MAGIC: &[u8] = b"ORC";
 
-/// What the tail says.
+/// The contents of the tail.
 #[derive(Debug)]
 pub(super) struct Tail<'a> {
     pub schema: &'a TypeDescription,
     pub options: &'a WriterOptions,
     pub origin: Origin,
-    /// Bytes of header and stripes.
+    /// Bytes of the header and the stripes.
     pub content_length: u64,
     pub stripes: Vec<StripeInformation>,
     pub stripe_statistics: Vec<StripeStatistics>,
     pub statistics: Vec<ColumnStatistics>,
     pub user_metadata: &'a [(String, Vec<u8>)],
-    /// What the footer says of it, and the encrypted statistics of stripes.
+    /// The encryption message for the footer, and the encrypted statistics of the stripes.
     pub encryption: Option<(Encryption, Vec<u8>)>,
 }
 
 impl Tail<'_> {
-    /// Its bytes.
+    /// Encodes the tail.
     pub(super) fn encode(self, compressor: &mut Compressor) -> Result<Vec<u8>> {
         let options = self.options;
         let rows = self.stripes.iter().map(|stripe| stripe.number_of_rows.unwrap_or(0)).sum();

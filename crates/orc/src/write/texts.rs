@@ -1,5 +1,5 @@
-//! Text as producers deliver it ("Column Encodings": `string`, `char`, `varchar` are UTF-8): Arrow requires it,
-//! and not every producer keeps to it.
+//! Checks that text is UTF-8 ("Column Encodings": `string`, `char`, `varchar`). Arrow requires this too, but not every
+//! producer complies.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, UnionArray};
@@ -10,8 +10,8 @@ use super::column::Spans;
 use crate::error::{Error, Result};
 use crate::utf8::is_text;
 
-/// Checks that text is UTF-8, at any depth; the error names the column and the row, counted from `first_row`. Values under
-/// nulls are not checked.
+/// Checks that all text is UTF-8, at any depth. The error names the column and the row, counted from `first_row`.
+/// Values of null slots are not checked.
 pub(super) fn check(batch: &RecordBatch, first_row: u64) -> Result<()> {
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         if let Some((row, path)) = fault(column, field.name(), &|_| true) {
@@ -24,7 +24,7 @@ pub(super) fn check(batch: &RecordBatch, first_row: u64) -> Result<()> {
     Ok(())
 }
 
-/// The first place in an array with invalid text, and the path of its column; `live` says which places count.
+/// The first index in an array with invalid text, and the path of its column; `live` says which indices to check.
 fn fault(array: &ArrayRef, path: &str, live: &dyn Fn(usize) -> bool) -> Option<(usize, String)> {
     let valid = |place: usize| live(place) && array.is_valid(place);
     match array.data_type() {
@@ -78,12 +78,13 @@ fn fault(array: &ArrayRef, path: &str, live: &dyn Fn(usize) -> bool) -> Option<(
     }
 }
 
-/// A fault among the values of one variant, at the first row that has the value; values that no row has are not checked.
+/// Finds invalid text in the values of one variant; returns the first row with this value. Values that no row refers to
+/// are not checked.
 fn in_union(union: &UnionArray, id: i8, path: &str, live: &dyn Fn(usize) -> bool) -> Option<(usize, String)> {
     let values = union.child(id);
     let mut rows: Vec<Option<usize>> = vec![None; values.len()];
     for (row, _) in union.type_ids().iter().enumerate().filter(|(row, other)| **other == id && live(*row)) {
-        // Sparse unions have no offsets: each variant has a value forevery row.
+        // Sparse unions have no offsets: each variant has a value for every row.
         let place = union.offsets().map_or(Some(row), |offsets| usize::try_from(*offsets.get(row)?).ok())?;
         rows.get_mut(place)?.get_or_insert(row);
     }
@@ -99,7 +100,7 @@ fn in_list<O: arrow_array::OffsetSizeTrait>(
     path: &str,
     valid: &dyn Fn(usize) -> bool,
 ) -> Option<(usize, String)> {
-    // The list that a value is in: the last one that begins before it ends, and is not empty.
+    // The list that contains a value is the last one that starts at or before it.
     let row = |place: usize| offsets.partition_point(|offset| offset.as_usize() <= place).checked_sub(1);
     let live = |place: usize| row(place).is_some_and(|row| row + 1 < offsets.len() && valid(row));
     let (place, path) = fault(values, &inner(path, field.name()), &live)?;

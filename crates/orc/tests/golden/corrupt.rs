@@ -1,4 +1,5 @@
-//! Corrupt files, refused where orc-core refuses them, and mutations: errors or rows, never a panic, never more memory than 16 times the file and 64 MiB.
+//! Corrupt files, refused where orc-core refuses them, and mutations: errors or rows, never a panic, never more memory
+//! than 16 times the file and 64 MiB.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;

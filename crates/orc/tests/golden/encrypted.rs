@@ -69,8 +69,9 @@ fn check_bytes(golden: &Golden, name: &str, file: &FileMetadata, bytes: &Bytes) 
     check(roots(own) == roots(wanted), || format!("variants {:?}, {:?} wanted", roots(own), roots(wanted)))
 }
 
-/// Rows in which digests are those of the values that are expected. In those of a set, all binary values of a batch have
-/// the digest of the last (a defect of orc-core), and `char` that of what was given, before its trailing spaces went.
+/// Rows in which digests are those of the values that are expected. In those of a set, all binary values of a batch
+/// have the digest of the last (a defect of orc-core), and `char` that of what was given, before its trailing spaces
+/// went.
 fn with_digests(golden: &Golden, name: &str, file: &FileMetadata, mut rows: Vec<Json>) -> Result<Vec<Json>, Failed> {
     let truth = parse(&golden.expected(name, "rows.jsonl").ok_or("no rows")?)?;
     let masks = file.footer.encryption.iter().flat_map(|encryption| &encryption.mask);

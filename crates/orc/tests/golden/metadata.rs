@@ -1,4 +1,5 @@
-//! Metadata of every file: postscript, footer, statistics, stripe footers, row indexes, filters, streams with their runs.
+//! Metadata of every file: postscript, footer, statistics, stripe footers, row indexes, filters, streams with their
+//! runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

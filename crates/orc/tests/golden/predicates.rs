@@ -1,7 +1,8 @@
 //! Row groups that predicates leave, and what bloom filters answer.
 //!
-//! Keeping more than orc-core is right; keeping fewer is right only if no row that was dropped matches. So what a set says of
-//! groups is held to its own rows: none may be dropped that has a matching row, but for orc-core's known wrong answers.
+//! Keeping more than orc-core is right; keeping fewer is right only if no row that was dropped matches. So what a set
+//! says of groups is held to its own rows: none may be dropped that has a matching row, but for orc-core's known wrong
+//! answers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -200,8 +201,8 @@ fn check_types(tree: &Json, schema: &TypeDescription) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Whether orc-core is known to drop groups with matching rows: of zeros and NaN, padded text, and children of null structs
-/// (README of the fixtures, "Metadata").
+/// Whether orc-core is known to drop groups with matching rows: of zeros and NaN, padded text, and children of null
+/// structs (README of the fixtures, "Metadata").
 fn answers_wrongly(tree: &Json, schema: &TypeDescription) -> bool {
     leaves(tree).into_iter().any(|leaf| {
         let path = leaf["column"].as_str().unwrap_or_default();
@@ -210,8 +211,8 @@ fn answers_wrongly(tree: &Json, schema: &TypeDescription) -> bool {
     })
 }
 
-/// What orc-core keeps: a flag a row group of each stripe; with filters no more than without; and every group of which a
-/// row matches.
+/// What orc-core keeps: a flag a row group of each stripe; with filters no more than without; and every group of which
+/// a row matches.
 fn check_kept(reader: &Reader<Bytes>, case: &Json, matching: &BTreeSet<i64>) -> Result<(), Failed> {
     let stripes = &reader.metadata().footer.stripes;
     let stride = reader.metadata().row_index_stride().map_or(u64::MAX, u64::from);

@@ -165,7 +165,8 @@ fn same_rows(schema: &Arc<Schema>, wanted: &[RecordBatch], got: &[RecordBatch]) 
     Ok(())
 }
 
-/// Counts, bounds and sums of the file are those that orc-core wrote for the same rows, but where it is known to be wrong.
+/// Counts, bounds and sums of the file are those that orc-core wrote for the same rows, but where it is known to be
+/// wrong.
 fn same_statistics(file: &FileMetadata, written: &Reader<Bytes>, sums: bool) -> Result<(), String> {
     let java = file.writer() == WriterId::JAVA && file.footer.software_version.is_some();
     if !java || file.footer.encryption.is_some() {
@@ -250,7 +251,8 @@ fn comparable(statistics: &ColumnStatistics, kind: &Kind) -> ColumnStatistics {
         own.sum = None;
     }
     if let Some(own) = &mut statistics.double_statistics {
-        // Zeros have no order (docs/orc-pitfalls.md, "Zeros and NaN in statistics"); a sum takes the order of its parts; NaN equals nothing.
+        // Zeros have no order (docs/orc-pitfalls.md, "Zeros and NaN in statistics"); a sum takes the order of its
+        // parts; NaN equals nothing.
         let plain = |value: f64| match value {
             0.0 => 0.0,
             value if value.is_nan() => NAN,

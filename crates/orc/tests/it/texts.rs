@@ -1,4 +1,5 @@
-//! Texts that are not UTF-8, wherever they stand in a batch: what a writer refuses, and what readers make of those that it trusts.
+//! Texts that are not UTF-8, wherever they stand in a batch: what a writer refuses, and what readers make of those that
+//! it trusts.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Booleans ("Boolean Run Length Encoding"): bits from the top of each byte.
+//! Booleans ("Boolean Run Length Encoding"): bits starting at the top of each byte.
 
 use arrow_buffer::BooleanBuffer;
 
@@ -8,18 +8,18 @@ use super::ByteWriter;
 #[derive(Debug, Default)]
 pub struct BooleanWriter {
     bytes: ByteWriter,
-    /// The byte that was begun, filled from the top.
+    /// The current byte, filled from the top.
     begun: u8,
-    /// How many bits of it are used, below 8.
+    /// The number of bits used in the current byte, less than 8.
     used: u32,
 }
 
 impl BooleanWriter {
-    /// Takes bits, and appends the complete runs.
+    /// Adds bits, and appends the complete runs to `out`.
     pub fn write(&mut self, bits: &BooleanBuffer, out: &mut Vec<u8>) {
         let chunks = bits.bit_chunks();
         for word in chunks.iter() {
-            // Arrow's first bit is the lowest, ours the highest.
+            // The first bit is the lowest in Arrow, and the highest in ORC.
             let word = word.reverse_bits();
             let joined = u64::from(self.begun) << 56 | word >> self.used;
             self.bytes.write(&joined.to_be_bytes(), out);
@@ -28,7 +28,7 @@ impl BooleanWriter {
         self.push(chunks.remainder_bits().reverse_bits(), chunks.remainder_len() as u32, out);
     }
 
-    /// Takes one bit many times.
+    /// Adds the same bit `count` times.
     pub fn write_run(&mut self, bit: bool, count: usize, out: &mut Vec<u8>) {
         let word = if bit { u64::MAX } else { 0 };
         let head = count.min((8 - self.used as usize) % 8);
@@ -38,10 +38,10 @@ impl BooleanWriter {
         self.push(word, (count - head - whole * 8) as u32, out);
     }
 
-    /// Takes the top `count` bits of a word, fewer than 64.
+    /// Adds the top `count` bits of a word, fewer than 64.
     fn push(&mut self, word: u64, count: u32, out: &mut Vec<u8>) {
         let kept = u128::from(word) & !(u128::from(u64::MAX) >> count);
-        // The begun byte stands at the top of 128 bits, the word behind its used bits.
+        // Joins both in 128 bits: the current byte at the top, and the word after its used bits.
         let joined = u128::from(self.begun) << 120 | kept << 64 >> self.used;
         let (whole, used) = ((self.used + count) / 8, (self.used + count) % 8);
         let bytes = joined.to_be_bytes();
@@ -50,12 +50,12 @@ impl BooleanWriter {
         self.used = used;
     }
 
-    /// Bytes taken and not yet appended, and bits used of the byte that was begun.
+    /// The number of bytes added but not yet appended, and of bits used in the current byte.
     pub fn pending(&self) -> (usize, usize) {
         (self.bytes.pending(), self.used as usize)
     }
 
-    /// Appends what is pending, the last byte filled up with zeros, and resets the writer.
+    /// Appends the pending values, with zeros in the rest of the last byte, and resets the writer.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if self.used > 0 {
             self.bytes.write(&[self.begun], out);

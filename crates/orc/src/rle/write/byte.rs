@@ -1,6 +1,6 @@
 //! Bytes ("Byte Run Length Encoding").
 
-/// The shortest and the longest run, the longest list of literals.
+/// Minimum and maximum length of a run, and maximum length of a list of literals.
 const MIN_RUN: usize = 3;
 const MAX_RUN: usize = 130;
 const MAX_LITERALS: usize = 128;
@@ -9,7 +9,7 @@ const MAX_LITERALS: usize = 128;
 #[derive(Debug)]
 pub struct ByteWriter {
     literals: [u8; MAX_LITERALS],
-    /// Bytes taken; in a run only the first is kept.
+    /// The number of pending bytes; of a run, only the first byte is kept.
     taken: usize,
     run: bool,
 }
@@ -21,7 +21,7 @@ impl Default for ByteWriter {
 }
 
 impl ByteWriter {
-    /// Takes bytes, and appends the complete runs.
+    /// Adds bytes, and appends the complete runs to `out`.
     pub fn write(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         while let Some(&first) = bytes.first() {
             let used = if self.run { self.extend_run(bytes, first, out) } else { self.extend_literals(bytes, out) };
@@ -29,7 +29,7 @@ impl ByteWriter {
         }
     }
 
-    /// Takes one byte many times.
+    /// Adds the same byte `count` times.
     pub fn write_run(&mut self, byte: u8, mut count: usize, out: &mut Vec<u8>) {
         while count > 0 {
             let step = if self.run && self.literals[0] == byte {
@@ -48,12 +48,12 @@ impl ByteWriter {
         }
     }
 
-    /// Bytes taken and not yet appended.
+    /// The number of bytes added but not yet appended.
     pub fn pending(&self) -> usize {
         self.taken
     }
 
-    /// Appends what is pending, and resets the writer.
+    /// Appends the pending bytes, and resets the writer.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if self.taken > 0 {
             if self.run {
@@ -87,14 +87,14 @@ impl ByteWriter {
         same
     }
 
-    /// Copies literals up to the list's end, or to the third of three equal bytes, which begin a run.
+    /// Copies literals up to the maximum of a list, or up to the third of three equal bytes, which start a run.
     fn extend_literals(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> usize {
         let start = self.taken;
         let step = bytes.len().min(MAX_LITERALS - start);
         let end = start + step;
         let (Some(room), Some(bytes)) = (self.literals.get_mut(start..end), bytes.get(..step)) else { return step };
         room.copy_from_slice(bytes);
-        // A run may begin in the literals before these.
+        // A run may start in the literals before these.
         let from = start.saturating_sub(2);
         let window = self.literals.get(from..end).unwrap_or_default();
         let third =

@@ -2,7 +2,7 @@
 
 use crate::rle::varint::{write_varint64, zigzag};
 
-/// The shortest and the longest run, the longest list of literals.
+/// Minimum and maximum length of a run, and maximum length of a list of literals.
 const MIN_RUN: usize = 3;
 const MAX_RUN: usize = 130;
 const MAX_LITERALS: usize = 128;
@@ -12,10 +12,10 @@ const MAX_LITERALS: usize = 128;
 pub struct IntWriter1 {
     signed: bool,
     literals: Vec<i64>,
-    /// The step between the last literals, and how many of them have it; or that of the run.
+    /// The difference of the run, or of the last `tail` literals.
     delta: i8,
     tail: usize,
-    /// Values of the run; 0 in literals.
+    /// The number of values of the run; 0 in literals.
     run: usize,
 }
 
@@ -25,19 +25,19 @@ impl IntWriter1 {
         Self { signed, literals: Vec::with_capacity(MAX_LITERALS), delta: 0, tail: 0, run: 0 }
     }
 
-    /// Takes values, and appends the complete runs.
+    /// Adds values, and appends the complete runs to `out`.
     pub fn write(&mut self, values: &[i64], out: &mut Vec<u8>) {
         for value in values {
             self.take(*value, out);
         }
     }
 
-    /// Values taken and not yet appended.
+    /// The number of values added but not yet appended.
     pub fn pending(&self) -> usize {
         if self.run > 0 { self.run } else { self.literals.len() }
     }
 
-    /// Appends what is pending, and resets the writer.
+    /// Appends the pending values, and resets the writer.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if self.run > 0 {
             out.extend_from_slice(&[(self.run - MIN_RUN) as u8, self.delta as u8]);
@@ -81,7 +81,7 @@ impl IntWriter1 {
             self.tail = 1;
         }
         if self.tail == MIN_RUN {
-            // The last two literals begin the run.
+            // The last two literals become the start of the run.
             let first = self.literals.split_off(self.literals.len() + 1 - MIN_RUN);
             let delta = self.delta;
             self.finish(out);

@@ -1,4 +1,4 @@
-//! Integers, version 2 ("Integer Run Length Encoding, version 2"): where runs begin and end, and their bytes.
+//! Integers, version 2 ("Integer Run Length Encoding, version 2"): splits values into runs and encodes them.
 
 use super::pack::pack;
 use super::plan::{Packing, Plan, Planner};
@@ -6,9 +6,9 @@ use crate::rle::int2::MAX_RUN;
 use crate::rle::varint::{write_varint64, zigzag};
 use crate::rle::{WIDTHS, closest_width};
 
-/// Equal values that begin a run of their own.
+/// Minimum number of equal values for a run of their own.
 const MIN_REPEAT: usize = 3;
-/// The longest short repeat; longer ones are delta runs of step 0.
+/// Maximum length of a short repeat; more equal values are a delta run with difference 0.
 const MAX_SHORT_REPEAT: usize = 10;
 
 /// Writes an integer stream of version 2.
@@ -16,7 +16,7 @@ const MAX_SHORT_REPEAT: usize = 10;
 pub struct IntWriter2 {
     signed: bool,
     literals: Box<[i64; MAX_RUN]>,
-    /// Values taken; while they are all equal only the first is kept.
+    /// The number of pending values; while they are all equal, only the first is kept.
     taken: usize,
     equal: bool,
     planner: Planner,
@@ -29,7 +29,7 @@ impl IntWriter2 {
         Self { signed, literals, taken: 0, equal: true, planner }
     }
 
-    /// Takes values, and appends the complete runs.
+    /// Adds values, and appends the complete runs to `out`.
     pub fn write(&mut self, mut values: &[i64], out: &mut Vec<u8>) {
         while !values.is_empty() {
             let used = if self.equal { self.extend_equal(values, out) } else { self.extend_mixed(values, out) };
@@ -37,12 +37,12 @@ impl IntWriter2 {
         }
     }
 
-    /// Values taken and not yet appended.
+    /// The number of values added but not yet appended.
     pub fn pending(&self) -> usize {
         self.taken
     }
 
-    /// Appends what is pending, and resets the writer.
+    /// Appends the pending values, and resets the writer.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         match (self.equal, self.taken) {
             (_, 0) => {}
@@ -67,7 +67,7 @@ impl IntWriter2 {
         *first = value;
     }
 
-    /// Takes values while they are all equal.
+    /// Adds values while they are all equal.
     fn extend_equal(&mut self, values: &[i64], out: &mut Vec<u8>) -> usize {
         let first = match (self.taken, values) {
             (0, [first, ..]) => *first,
@@ -80,7 +80,8 @@ impl IntWriter2 {
         if self.taken == MAX_RUN {
             self.finish(out);
         } else if same < values.len() {
-            // Another value follows: it ends a run, or begins a mixed one together with the one or two before.
+            // A different value follows. It ends a run of equal values, or starts a mixed run with the one or two
+            // before.
             if self.taken >= MIN_REPEAT {
                 self.finish(out);
             } else {
@@ -92,7 +93,8 @@ impl IntWriter2 {
         same
     }
 
-    /// Takes values up to the longest run, or to the third of three equal ones, which begin a run of their own.
+    /// Adds values up to the maximum length of a run, or up to the third of three equal ones, which start a run of
+    /// their own.
     fn extend_mixed(&mut self, values: &[i64], out: &mut Vec<u8>) -> usize {
         let start = self.taken;
         let step = values.len().min(MAX_RUN - start);
@@ -125,7 +127,8 @@ impl IntWriter2 {
         out.extend_from_slice(word.to_be_bytes().get(8 - bytes..).unwrap_or_default());
     }
 
-    /// The head of a delta run: base and first step; a width of 0 says that all steps are the first.
+    /// Appends the start of a delta run: header, base and first difference. Width 0 means that all differences equal
+    /// the first.
     fn append_delta_head(&self, width: usize, length: usize, step: i64, out: &mut Vec<u8>) {
         let code = if width == 0 { 0 } else { code_of(width) };
         out.extend_from_slice(&head(3, code, length));
@@ -156,7 +159,7 @@ impl IntWriter2 {
             Plan::Patched { base, width, patch, gap } => {
                 let entries = self.planner.entries();
                 let (negative, magnitude) = (base < 0, base.unsigned_abs());
-                // One bit more, for the sign.
+                // One more bit for the sign.
                 let bytes = (closest_width(64 - magnitude.leading_zeros() as usize) + 1).div_ceil(8);
                 let sign = if negative { 1 << (bytes * 8 - 1) } else { 0 };
                 out.extend_from_slice(&head(2, code_of(width), count));
@@ -170,20 +173,20 @@ impl IntWriter2 {
     }
 }
 
-/// The two bytes that begin a run: its kind, the code of its width, its length less one.
+/// The two header bytes of a run: its kind, the code of its width, and its length minus one.
 fn head(kind: usize, code: usize, length: usize) -> [u8; 2] {
     let length = length - 1;
     [(kind << 6 | code << 1 | length >> 8) as u8, length as u8]
 }
 
-/// The code of a width of the table.
+/// The code of a width in the table.
 fn code_of(width: usize) -> usize {
     WIDTHS.iter().position(|known| usize::from(*known) >= width).unwrap_or(WIDTHS.len() - 1)
 }
 
-/// Where three equal values begin.
+/// The index of the first of three equal values.
 fn first_repeat(values: &[i64]) -> Option<usize> {
-    // Most runs have none: they are looked for eight at a time, without a branch per value.
+    // Most runs have none, so the search tests eight positions at a time, without a branch per value.
     const STEP: usize = 8;
     let mut at = 0;
     while let Some(window) = values.get(at..).and_then(|rest| rest.first_chunk::<{ STEP + MIN_REPEAT - 1 }>()) {

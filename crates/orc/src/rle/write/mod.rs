@@ -1,8 +1,8 @@
-//! Run-length encoders, the counterparts of the readers beside them.
+//! Run-length encoders, the counterparts of the readers in the parent module.
 //!
-//! An encoder takes slices and appends whole runs to a plain buffer; what is not yet a run it keeps. How many values
-//! that are is part of a row-index position: a reader goes to the buffer's end of that moment and passes over them.
-//! The choice of runs is orc-core's, value for value, so that the same values give the same bytes.
+//! An encoder takes slices and appends whole runs to a buffer. It keeps values that do not form a complete run yet.
+//! Their number is part of a row-index position: a reader seeks to the end that the buffer had at that moment, and
+//! skips this many values. The choice of runs is exactly that of orc-core, so the same values give the same bytes.
 
 mod boolean;
 mod byte;
@@ -17,7 +17,7 @@ pub(crate) use int1::IntWriter1;
 pub(crate) use int2::IntWriter2;
 pub use plan::Packing;
 
-/// Integers of either version.
+/// A writer of integers in either version.
 #[derive(Debug)]
 pub enum IntWriter {
     /// Version 1 (encodings DIRECT and DICTIONARY).
@@ -37,7 +37,7 @@ impl IntWriter {
         Self::V2(Box::new(IntWriter2::new(signed, packing)))
     }
 
-    /// Takes values, and appends the complete runs.
+    /// Adds values, and appends the complete runs to `out`.
     pub fn write(&mut self, values: &[i64], out: &mut Vec<u8>) {
         match self {
             Self::V1(writer) => writer.write(values, out),
@@ -45,7 +45,7 @@ impl IntWriter {
         }
     }
 
-    /// Values taken and not yet appended.
+    /// The number of values added but not yet appended.
     pub fn pending(&self) -> usize {
         match self {
             Self::V1(writer) => writer.pending(),
@@ -53,7 +53,7 @@ impl IntWriter {
         }
     }
 
-    /// Appends what is pending, and resets the writer.
+    /// Appends the pending values, and resets the writer.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         match self {
             Self::V1(writer) => writer.finish(out),

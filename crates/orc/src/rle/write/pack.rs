@@ -1,6 +1,7 @@
-//! Packing of big-endian bit fields, one routine per width, so that every shift is a constant.
+//! Packs big-endian bit fields, with one function per width, so that all shifts are constants.
 
-/// Appends fields of `width` bits, one of the table's widths; bits above are cut. The last byte is filled with zeros.
+/// Appends fields of `width` bits, which must be a width of the table; higher bits are dropped. The last byte is padded
+/// with zeros.
 pub(super) fn pack(values: &[u64], width: usize, out: &mut Vec<u8>) {
     macro_rules! widths {
         ($($width:literal)*) => {
@@ -26,8 +27,8 @@ fn whole<const N: usize>(values: &[u64], out: &mut Vec<u8>, write: impl Fn(u64) 
     }
 }
 
-/// Eight fields are exactly `W` bytes: they are joined in words, and a word that reaches too far is overwritten by the
-/// next group.
+/// Packs groups of eight fields, which take exactly `W` bytes. The fields are joined in words; the next group
+/// overwrites the surplus bytes of the last word.
 fn fields<const W: usize>(values: &[u64], out: &mut Vec<u8>) {
     let start = out.len();
     let length = (values.len() * W).div_ceil(8);
@@ -52,7 +53,7 @@ fn group_of_eight<const W: usize>(group: &[u64; 8], room: &mut [u8]) {
     for (index, value) in group.iter().enumerate() {
         let value = value & (u64::MAX >> (64 - W));
         let (word, end) = (index * W / 64, index * W % 64 + W);
-        // Which words these are is known for each width: no test of the place is left.
+        // `W` is a constant, so the compiler knows the words and removes the bounds checks.
         match words.get_mut(word..) {
             Some([own, ..]) if end <= 64 => *own |= value << (64 - end),
             Some([own, next, ..]) => {

@@ -1,20 +1,20 @@
-//! How a run of mixed values is written: direct, delta or patched base, by the rules of orc-core.
+//! Chooses the encoding of a run of mixed values, by the rules of orc-core: direct, delta or patched base.
 
 use crate::rle::int2::{MAX_RUN, closest_width};
 use crate::rle::varint::zigzag;
 
-/// Bases of patched runs are below this: their sign needs a bit of the eight bytes.
+/// Limit of the magnitude of a patched run's base, which needs a bit of its at most eight bytes for the sign.
 const BASE_LIMIT: u64 = 1 << 56;
-/// A longer gap between patches takes an entry of its own.
+/// Maximum gap of a patch entry; a longer gap needs an additional entry.
 const MAX_GAP: usize = 255;
 
-/// Which widths are used.
+/// Which bit widths are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Packing {
-    /// 1, 2, 4 and whole bytes (orc-core's strategy SPEED, its default); patched runs use any width.
+    /// 1, 2, 4 and multiples of 8 (the strategy SPEED of orc-core, its default); patched runs use any width.
     #[default]
     Aligned,
-    /// Every width of the table (strategy COMPRESSION).
+    /// All widths of the table (strategy COMPRESSION).
     Tight,
 }
 
@@ -30,18 +30,18 @@ impl Packing {
     }
 }
 
-/// What was chosen; words and entries are the planner's.
+/// The chosen encoding; [`Planner`] has the words and patch entries.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// Packed values.
     Direct { width: usize },
-    /// A first step and packed magnitudes of the others; all are the first where the width is 0.
+    /// A first difference and the packed magnitudes of the others. With width 0 all are equal to the first.
     Delta { width: usize, step: i64 },
-    /// Packed distances from a base, and patches.
+    /// Packed differences from a base, and patches.
     Patched { base: i64, width: usize, patch: usize, gap: usize },
 }
 
-/// Chooses, and holds what is to be packed.
+/// Chooses the encoding of runs, and holds the values to pack.
 #[derive(Debug)]
 pub(super) struct Planner {
     signed: bool,
@@ -50,14 +50,14 @@ pub(super) struct Planner {
     entries: Vec<u64>,
 }
 
-/// What one pass over a run shows.
+/// Properties of a run, found in one pass.
 struct Shape {
     min: i64,
     max: i64,
     rising: bool,
     falling: bool,
     fixed: bool,
-    /// Bits of all magnitudes of steps, but the first.
+    /// The OR of the magnitudes of all differences except the first.
     steps: u64,
 }
 
@@ -87,30 +87,30 @@ impl Planner {
         Self { signed, packing, words: Box::new([0; MAX_RUN]), entries: Vec::new() }
     }
 
-    /// What is to be packed.
+    /// The values to pack.
     pub(super) fn words(&self, count: usize) -> &[u64] {
         self.words.get(..count).unwrap_or_default()
     }
 
-    /// Patches with their gaps.
+    /// The patch entries: patches with their gaps.
     pub(super) fn entries(&self) -> &[u64] {
         &self.entries
     }
 
-    /// Chooses for a run of mixed values, at most [`MAX_RUN`].
+    /// Chooses the encoding of a run of at most [`MAX_RUN`] mixed values.
     pub(super) fn plan(&mut self, values: &[i64]) -> Plan {
-        // Runs of up to three values are always direct.
+        // As in orc-core, runs of up to three values are always direct.
         let [first, second, _, _, ..] = values else { return self.direct(values) };
         let step = second.wrapping_sub(*first);
         let shape = Shape::of(values, step);
-        // From here on no difference of two values overflows.
+        // From here on, the difference of two values cannot overflow.
         if shape.max.checked_sub(shape.min).is_none() {
             return self.direct(values);
         }
         if shape.fixed {
             return Plan::Delta { width: 0, step };
         }
-        // The sign of all steps is that of the first, so that must not be 0.
+        // All differences have the sign of the first one, which therefore must not be 0.
         if step != 0 && (shape.rising || shape.falling) {
             for (word, pair) in self.words.iter_mut().zip(values.windows(2).skip(1)) {
                 *word = pair
@@ -118,7 +118,7 @@ impl Planner {
                     .zip(pair.first())
                     .map_or(0, |(after, before)| after.wrapping_sub(*before).unsigned_abs());
             }
-            // Width 1 is not written, for its code means 0 here.
+            // Width 1 is not used, because its code means width 0 in delta runs.
             let width = self.packing.width(bits(shape.steps)).max(2);
             return Plan::Delta { width, step };
         }
@@ -129,14 +129,14 @@ impl Planner {
         self.patched(values, shape.min).unwrap_or_else(|| self.direct(values))
     }
 
-    /// Whether more than a tenth of the stored values needs all bits, or one less: then patching does not pay.
+    /// Whether more than a tenth of the stored values need (nearly) all bits, so that patches do not pay off.
     fn is_even(&self, count: usize, full: usize) -> bool {
-        // Every value counts as one bit wide at least.
+        // Every value counts as at least one bit wide.
         let below = narrower_than(full - 1);
         below == 0 || self.words(count).iter().filter(|word| **word >> below != 0).count() > share(count, 0.9)
     }
 
-    /// Values as they are stored, and all their bits.
+    /// Converts the values to their stored form, and returns the OR of all.
     fn store(&mut self, values: &[i64]) -> u64 {
         let slots = self.words.iter_mut().zip(values);
         let signed = self.signed;
@@ -151,7 +151,8 @@ impl Planner {
         Plan::Direct { width: self.packing.width(closest_width(bits(all))) }
     }
 
-    /// Distances from the least value, cut to the width that 95 % of them need; `None` where all need the same.
+    /// Plans a patched run: differences from the minimum, truncated to the width that 95 % of them need; `None` if all
+    /// need the same width.
     fn patched(&mut self, values: &[i64], base: i64) -> Option<Plan> {
         let mut widths = [0usize; 65];
         for (slot, value) in self.words.iter_mut().zip(values) {
@@ -197,13 +198,13 @@ fn bits(word: u64) -> usize {
     64 - word.leading_zeros() as usize
 }
 
-/// The widest width of the table below the smallest that holds this many bits; 0 if all are wider.
+/// The next smaller width of the table than the one that this many bits need; 0 if there is none.
 fn narrower_than(bits: usize) -> usize {
     let width = closest_width(bits);
     crate::rle::WIDTHS.iter().rev().map(|known| usize::from(*known)).find(|known| *known < width).unwrap_or(0)
 }
 
-/// How many values may lie above a percentile; with orc-core's rounding.
+/// How many values may be above a percentile, rounded as in orc-core.
 fn share(count: usize, percentile: f64) -> usize {
     (count as f64 * (1.0 - percentile)) as usize
 }

@@ -1,4 +1,4 @@
-//! Decimals: varints each with its scale, or (file version 2, up to 18 digits) plain integers.
+//! Decimals: varints, each with its own scale; in file version 2, up to 18 digits, plain integers.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal32Type, Decimal64Type, Decimal128Type};
@@ -18,7 +18,7 @@ use crate::write::statistics::Decimals;
 use crate::write::stream::{Context, Plain, Stream};
 use crate::write::stripe::StripeWriter;
 
-/// The values that are not null: in 64 bits if the digits of the type fit, else in 128.
+/// The values that are not null: 64-bit integers if the precision of the type allows, otherwise 128-bit integers.
 #[derive(Debug)]
 struct UnscaledValues {
     column: u32,
@@ -36,7 +36,7 @@ impl UnscaledValues {
         self.precision <= MAX_SHORT_PRECISION
     }
 
-    /// Takes an array. Values with more digits than the type are errors.
+    /// Adds the values of an array. A value with more digits than the type allows is an error.
     fn take(&mut self, array: &ArrayRef) -> Result<()> {
         let Self { short, long, .. } = self;
         let bound = power_of_ten(usize::from(self.precision)).unwrap_or(i128::MAX).unsigned_abs();
@@ -53,7 +53,7 @@ impl UnscaledValues {
             }
             DataType::Decimal128(..) if self.precision <= MAX_SHORT_PRECISION => {
                 let values = array.as_primitive::<Decimal128Type>();
-                // Digits that pass 64 bits are found by the sign of what is cut.
+                // Truncation to 64 bits changes a value that does not fit.
                 let mut fits = true;
                 let bound = bound as i64;
                 gather(values.values(), values.nulls(), short, |value| value as i64);
@@ -90,8 +90,8 @@ impl UnscaledValues {
     }
 }
 
-/// Varints in DATA, scales in SECONDARY: always the type's, which costs almost nothing; orc-core removes trailing zeros
-/// and pays for the scales.
+/// Varints in DATA, scales in SECONDARY. The scale is always that of the type, which takes almost no bytes; orc-core
+/// removes trailing zeros, and then needs bytes for the scales.
 #[derive(Debug)]
 pub(super) struct DecimalColumn {
     head: Head<Decimals>,

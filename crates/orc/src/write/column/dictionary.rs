@@ -1,44 +1,44 @@
-//! The dictionary of a text column in one stripe, while it grows.
+//! Builds the dictionary of a text column in one stripe.
 
 use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// The distinct values met so far, numbered as they came.
+/// The distinct values so far, numbered in the order of their first occurrence.
 #[derive(Debug, Default)]
 pub(super) struct Dictionary {
     bytes: Vec<u8>,
-    /// Where each value ends; it begins where the one before it ends.
+    /// The end of each value, which is the start of the next.
     ends: Vec<usize>,
-    /// The upper half of a value's hash, and its number.
+    /// The upper half of the hash of a value, and its number.
     table: HashTable<(u32, u32)>,
     hasher: DefaultHashBuilder,
-    /// The row group that met each value last, counted from 1.
+    /// The last row group that contained each value, counted from 1.
     met: Vec<u32>,
 }
 
 impl Dictionary {
-    /// Distinct values.
+    /// The number of distinct values.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Bytes of them all.
+    /// The concatenated bytes of all values.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Bytes that are held.
+    /// The number of bytes held in memory.
     pub(super) fn memory(&self) -> usize {
         self.bytes.len() + self.ends.len() * (size_of::<usize>() + 4) + self.table.capacity() * 9
     }
 
-    /// One value.
+    /// The value with a number.
     pub(super) fn value(&self, number: u32) -> &[u8] {
         span(&self.bytes, &self.ends, number)
     }
 
-    /// The number of a value.
+    /// Returns the number of a value, which is added if it is new.
     #[inline]
     pub(super) fn number(&mut self, value: &[u8]) -> u32 {
         let Self { bytes, ends, table, hasher, met } = self;
@@ -56,7 +56,7 @@ impl Dictionary {
         number
     }
 
-    /// Whether a row group (counted from 1) meets this value for the first time.
+    /// Whether this is the first occurrence of a value in a row group (counted from 1).
     #[inline]
     pub(super) fn is_new_to(&mut self, number: u32, group: u32) -> bool {
         match self.met.get_mut(number as usize) {
@@ -65,9 +65,9 @@ impl Dictionary {
         }
     }
 
-    /// The numbers in the order of their values, and the place of each number in that order.
+    /// The numbers sorted by value, and the position of each number in that order.
     pub(super) fn sorted(&self) -> (Vec<u32>, Vec<u32>) {
-        // Most values differ in their first bytes.
+        // Compare the first eight bytes as a word first, because most values differ in them.
         let front = |value: &[u8]| {
             let mut word = [0; 8];
             word.iter_mut().zip(value).for_each(|(slot, byte)| *slot = *byte);
@@ -95,7 +95,8 @@ fn span<'a>(bytes: &'a [u8], ends: &[usize], number: u32) -> &'a [u8] {
     bytes.get(start..ends.get(number).copied().unwrap_or(start)).unwrap_or_default()
 }
 
-/// The table takes its buckets from the low bits and its tags from the high ones.
+/// The hash for the table, from the stored upper half: the table takes buckets from the low bits and tags from the high
+/// ones, so both must be filled.
 #[inline]
 fn rehash(upper: u32) -> u64 {
     u64::from(upper) << 32 | u64::from(upper)

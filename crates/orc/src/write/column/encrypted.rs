@@ -1,4 +1,4 @@
-//! An encrypted column: written masked for everybody, and encrypted for readers with the key.
+//! Encrypted columns, which are written twice: masked, and encrypted for readers with the key.
 
 use arrow_array::ArrayRef;
 
@@ -21,7 +21,7 @@ pub(super) struct EncryptedColumn {
 }
 
 impl EncryptedColumn {
-    /// Of two writers of the same type.
+    /// Creates the column from two writers of the same type.
     pub(super) fn new(
         node: &TypeDescription,
         variant: usize,

@@ -1,4 +1,4 @@
-//! What every column has: its PRESENT stream, its statistics at three levels, its row index, its bloom filter.
+//! The part common to all columns: PRESENT stream, statistics at three levels, row index, Bloom filter.
 
 use arrow_buffer::NullBuffer;
 
@@ -15,13 +15,13 @@ use crate::write::statistics::{Counted, Summary};
 use crate::write::stream::{Context, Finished, Stream};
 use crate::write::stripe::StripeWriter;
 
-/// The PRESENT stream, which starts at the first null of a stripe.
+/// The PRESENT stream, which is created at the first null of a stripe.
 #[derive(Debug, Default)]
 struct Presence {
     bits: Option<Stream<BooleanWriter>>,
-    /// Slots of this stripe so far.
+    /// The number of slots in this stripe so far.
     slots: usize,
-    /// Slots before each row group, until there are bits.
+    /// The number of slots before each row group, as long as there are no bits.
     groups: Vec<usize>,
 }
 
@@ -69,18 +69,18 @@ pub(super) struct Head<S> {
     /// Statistics of the stripe's finished row groups.
     groups: Vec<ColumnStatistics>,
     indexed: bool,
-    /// The filter of the row group, if the column has one.
+    /// The Bloom filter of the current row group, if the column has one.
     pub bloom: Option<BloomBuilder>,
-    /// The filters of the finished row groups, in one or both forms.
+    /// The Bloom filters of the finished row groups, in one or both forms.
     filters: Vec<BloomFilter>,
     older_filters: Vec<BloomFilter>,
     bloom_version: BloomVersion,
-    /// Bytes of data streams in the stripes so far.
+    /// Bytes of the data streams in all stripes so far.
     bytes_on_disk: u64,
 }
 
 impl<S: Summary> Head<S> {
-    /// For a column; `empty` are the statistics of no values.
+    /// The head of a column; `empty` is the statistics of no values.
     pub(super) fn new(column: u32, empty: S, plan: &Plan<'_>) -> Self {
         Self {
             column,
@@ -99,7 +99,7 @@ impl<S: Summary> Head<S> {
         }
     }
 
-    /// Takes which of the slots hold a value.
+    /// Adds slots, of which `nulls` says which have no value.
     pub(super) fn add(&mut self, nulls: Option<&NullBuffer>, slots: usize, context: &mut Context) -> Result<()> {
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         let missing = nulls.map_or(0, NullBuffer::null_count);
@@ -108,12 +108,12 @@ impl<S: Summary> Head<S> {
         self.presence.add(nulls, slots, context)
     }
 
-    /// The statistics of the row group that is written.
+    /// The statistics of the current row group.
     pub(super) fn statistics(&mut self) -> &mut S {
         &mut self.group.values
     }
 
-    /// Begins a row group: before any other stream keeps its place.
+    /// Begins a row group. It is called before other streams record their positions, as those of PRESENT come first.
     pub(super) fn begin_group(&mut self, context: &Context) {
         self.presence.begin_group(context);
     }
@@ -134,8 +134,8 @@ impl<S: Summary> Head<S> {
         }
     }
 
-    /// Ends the stripe: hands all streams of this column to it. `streams` come in the order of positions; those that
-    /// have none are `last`.
+    /// Ends the stripe and gives it all streams of this column. `streams` are in the order of their positions; streams
+    /// without positions are in `last`.
     pub(super) fn finish(
         &mut self,
         encoding: ColumnEncoding,
@@ -179,19 +179,19 @@ impl<S: Summary> Head<S> {
         Ok(())
     }
 
-    /// Columns without streams have no bytes on disk.
+    /// The bytes on disk for the statistics; `None` for columns without streams.
     fn shown(&self, bytes: u64) -> Option<u64> {
         Some(bytes).filter(|bytes| *bytes > 0)
     }
 
-    /// The statistics of the stripes that are finished.
+    /// The statistics of all finished stripes.
     pub(super) fn file_statistics(&self) -> ColumnStatistics {
         self.file.message(self.shown(self.bytes_on_disk))
     }
 
-    /// Bytes that are held.
+    /// The number of bytes held in memory.
     pub(super) fn memory(&self) -> usize {
-        /// Of the statistics and positions of a row group, roughly.
+        /// Approximate bytes for the statistics and positions of a row group.
         const GROUP: usize = 200;
         self.presence.bits.as_ref().map_or(0, Stream::memory)
             + self.groups.len() * GROUP

@@ -1,7 +1,7 @@
-//! Columns of a stripe, encoded from Arrow arrays ("Column Encodings").
+//! Encodes Arrow arrays into the columns of a stripe ("Column Encodings").
 //!
-//! A writer gets arrays with exactly the slots that exist for its parent: a null struct has no place in its
-//! children's streams. Values go into the streams dense, without the slots of nulls.
+//! A writer gets arrays with exactly the slots for which its parent is not null: a null struct has no entry in the
+//! streams of its children. Streams contain only the values that are not null.
 
 mod decimal;
 mod dictionary;
@@ -23,7 +23,7 @@ use crate::tail::FileVersion;
 use crate::types::{Kind, MAX_SHORT_PRECISION, TypeDescription};
 
 impl Plan<'_> {
-    /// The writer of a type and everything below it.
+    /// Creates the writer of a type and its children.
     pub(super) fn writer(&self, node: &TypeDescription) -> Result<Box<dyn ColumnWriter>> {
         let encrypted = self.encrypted.iter().enumerate().find(|(_, (root, _))| *root == node.column);
         let Some((variant, (_, mask))) = encrypted else { return self.plain_writer(node) };
@@ -31,7 +31,7 @@ impl Plan<'_> {
         Ok(Box::new(encrypted::EncryptedColumn::new(node, variant, mask, masked, own)))
     }
 
-    /// The same, without encryption of the type itself.
+    /// Like [`Self::writer`], but does not encrypt the type itself.
     pub(super) fn plain_writer(&self, node: &TypeDescription) -> Result<Box<dyn ColumnWriter>> {
         Ok(match &node.kind {
             Kind::Boolean => Box::new(number::BooleanColumn::new(node.column, self)),
@@ -75,7 +75,7 @@ impl Plan<'_> {
     }
 }
 
-/// Whether values of this kind can be in a bloom filter.
+/// Whether columns of this kind can have a Bloom filter.
 pub(super) fn can_bloom(kind: &Kind) -> bool {
     !matches!(
         kind,

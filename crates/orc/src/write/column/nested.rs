@@ -19,7 +19,7 @@ use crate::write::statistics::{Lengths, Nothing};
 use crate::write::stream::{Context, Stream};
 use crate::write::stripe::{StripeContent, StripeWriter};
 
-/// The slots of a child whose parent is not null.
+/// The slots of a child for which the parent is not null.
 fn of_present(child: &ArrayRef, nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
     match nulls.filter(|nulls| nulls.null_count() > 0) {
         None => Ok(Arc::clone(child)),
@@ -90,23 +90,23 @@ impl ColumnWriter for StructColumn {
     }
 }
 
-/// Where the elements of every list stand in the array of all elements.
+/// The lengths and the concatenated elements of lists.
 #[derive(Debug)]
 struct Elements {
-    /// Of the lists that are not null.
+    /// The lengths of the lists that are not null.
     lengths: Vec<i64>,
     values: ArrayRef,
 }
 
 impl Elements {
-    /// Of lists `start..start + length`, given forevery slot.
+    /// Gathers the elements of lists; `spans` has the start and the length of the list in every slot.
     fn gather(
         values: &ArrayRef,
         spans: impl Iterator<Item = (usize, usize)>,
         nulls: Option<&NullBuffer>,
     ) -> Result<Self> {
         let mut lengths = Vec::new();
-        // Runs of elements that follow each other.
+        // Runs of consecutive elements.
         let mut runs: Vec<(usize, usize)> = Vec::new();
         for (slot, (start, length)) in spans.enumerate() {
             if nulls.is_some_and(|nulls| nulls.is_null(slot)) {

@@ -1,4 +1,4 @@
-//! Booleans, integers, days and floats.
+//! Booleans, integers, dates and floats.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Date64Type, Float16Type, Float32Type, Float64Type};
@@ -15,7 +15,7 @@ use crate::write::statistics::{Days, Doubles, Integers, Trues};
 use crate::write::stream::{Context, Plain, Stream};
 use crate::write::stripe::StripeWriter;
 
-/// The parts of a writer with one stream that are the same for all of them.
+/// The methods that are the same in all writers with one stream.
 macro_rules! one_stream {
     ($new:expr, $encoding:expr) => {
         fn begin_group(&mut self, context: &Context) {
@@ -122,7 +122,7 @@ pub(super) struct IntColumn {
     scratch: Vec<i64>,
 }
 
-/// How the stream of the next stripe starts.
+/// Creates the integer streams of new stripes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fresh {
     signed: bool,
@@ -130,7 +130,7 @@ pub(super) struct Fresh {
 }
 
 impl Fresh {
-    /// Integer streams of the version's kind.
+    /// Integer streams in the version that belongs to the file's version.
     pub(super) fn new(signed: bool, plan: &Plan<'_>) -> Self {
         let version2 = (plan.direct() == EncodingKind::DirectV2).then_some(plan.options.packing);
         Self { signed, version2 }
@@ -149,7 +149,7 @@ impl Fresh {
         })
     }
 
-    /// The encoding of a column of such streams, without and with a dictionary.
+    /// The encodings of columns with these streams, without and with a dictionary.
     pub(super) fn encodings(self) -> (EncodingKind, EncodingKind) {
         match self.version2 {
             Some(_) => (EncodingKind::DirectV2, EncodingKind::DictionaryV2),
@@ -252,7 +252,7 @@ impl FloatColumn {
         Self { head, data: Stream::new(Plain), single, scratch: Vec::new() }
     }
 
-    /// Appends the bytes, and leaves the values in the scratch.
+    /// Appends the bytes of the values, and keeps the values in the scratch buffer for statistics.
     fn values(&mut self, array: &ArrayRef) -> Result<()> {
         let open = &mut self.data.open;
         match array.data_type() {
@@ -280,7 +280,7 @@ impl FloatColumn {
     }
 }
 
-/// The bits of a double as Java sees them: all NaNs are one.
+/// The bits of a double as in Java's `doubleToLongBits`, where all NaNs are equal.
 fn java_bits(value: f64) -> i64 {
     if value.is_nan() { 0x7ff8_0000_0000_0000 } else { value.to_bits() as i64 }
 }

@@ -1,4 +1,4 @@
-//! Values of text and binary arrays of every Arrow form, as slices of bytes.
+//! Access to the values of text and binary arrays of any Arrow type, as slices of bytes.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryViewArray};
@@ -16,12 +16,12 @@ pub(crate) enum Spans<'a> {
     Large(&'a [i64], &'a [u8]),
     /// `Utf8View`, `BinaryView`.
     View(BinaryViewArray),
-    /// `FixedSizeBinary`, of this width, with this many values.
+    /// `FixedSizeBinary`: the width, the bytes, the number of values.
     Fixed(usize, &'a [u8], usize),
 }
 
 impl<'a> Spans<'a> {
-    /// Of an array that is no dictionary.
+    /// The values of an array that is not a dictionary; `None` for arrays of other types.
     pub(crate) fn new(array: &'a ArrayRef) -> Option<Self> {
         Some(match array.data_type() {
             DataType::Utf8 => {
@@ -49,7 +49,7 @@ impl<'a> Spans<'a> {
         })
     }
 
-    /// Values, nulls included.
+    /// The number of values, including nulls.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Short(offsets, _) => offsets.len().saturating_sub(1),
@@ -59,7 +59,7 @@ impl<'a> Spans<'a> {
         }
     }
 
-    /// One value.
+    /// The value at an index.
     pub(crate) fn value(&self, index: usize) -> &[u8] {
         match self {
             Self::Short(offsets, bytes) => {
@@ -75,7 +75,7 @@ impl<'a> Spans<'a> {
         }
     }
 
-    /// Whether all values, those under nulls too, are UTF-8.
+    /// Whether all values are UTF-8, including those of null slots.
     pub(crate) fn all_text(&self) -> bool {
         match self {
             Self::Short(offsets, bytes) => all_text(offsets, bytes),

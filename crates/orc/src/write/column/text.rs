@@ -1,7 +1,7 @@
-//! Text, directly or through a dictionary, and binary values.
+//! Text with direct or dictionary encoding, and binary values.
 //!
 //! Every stripe starts with a dictionary. After its first row group, and again at its end, the share of distinct values
-//! decides whether the dictionary stays; the values of a dictionary that is given up move to the direct streams.
+//! decides whether the dictionary is kept. The values of an abandoned dictionary move to the direct streams.
 
 use std::borrow::Cow;
 
@@ -23,14 +23,14 @@ use crate::write::statistics::{ByteCount, Shapes, Summary, Texts};
 use crate::write::stream::{Context, Plain, Stream};
 use crate::write::stripe::StripeWriter;
 
-/// Values after which a dictionary is judged, if no row group ends earlier.
+/// The number of values after which the dictionary is checked, if no row group ends earlier.
 const EARLY: usize = 10_000;
 /// A key that has not been looked up yet.
 const UNKNOWN: u32 = u32::MAX;
-/// Numbers of a dictionary that are encoded at a time.
+/// Dictionary indices encoded at a time.
 const STEP: usize = 4096;
 
-/// The streams of values written plainly.
+/// The streams of the direct encoding.
 #[derive(Debug)]
 struct Direct {
     data: Stream<Plain>,
@@ -53,7 +53,7 @@ impl Direct {
         self.scratch.push(value.len() as i64);
     }
 
-    /// Encodes the lengths of what was pushed.
+    /// Encodes the lengths of the values pushed so far.
     fn spill(&mut self, context: &mut Context) -> Result<()> {
         self.lengths.coder.write(&self.scratch, &mut self.lengths.open);
         self.scratch.clear();
@@ -72,12 +72,12 @@ impl Direct {
     }
 }
 
-/// A dictionary, and the number of every value so far.
+/// A dictionary, and the index of every value so far.
 #[derive(Debug, Default)]
 struct Numbered {
     dictionary: Dictionary,
     numbers: Vec<u32>,
-    /// How many numbers stand before each row group.
+    /// The number of indices before each row group.
     groups: Vec<usize>,
     judged: bool,
 }
@@ -94,13 +94,13 @@ pub(super) struct TextColumn {
     head: Head<Texts>,
     form: TextEncoding,
     fresh: Fresh,
-    /// Characters of a `varchar`, or of a `char`, which is padded with spaces.
+    /// The maximum characters of a `varchar` or `char`, and whether values are padded with spaces (`char`).
     cut: Option<(usize, bool)>,
     threshold: f64,
     sorted: bool,
     /// Maximum bytes of a dictionary.
     limit: usize,
-    /// Row groups so far, over all stripes.
+    /// The number of row groups so far, in all stripes.
     group: u32,
 }
 
@@ -125,7 +125,7 @@ impl TextColumn {
         }
     }
 
-    /// Takes the values of an array with a dictionary: each of its values is looked up once.
+    /// Writes an array with an Arrow dictionary; each value of the dictionary is looked up only once.
     fn write_keys(&mut self, keys: &[usize], values: &Spans<'_>, nulls: Option<&NullBuffer>) {
         let statistics = self.head.statistics();
         let mut sum = 0;
@@ -223,10 +223,10 @@ fn first_form(threshold: f64, fresh: Fresh) -> TextEncoding {
     }
 }
 
-/// The value as its type holds it: cut to this many characters, or padded with spaces.
+/// Converts a value to its type: truncates it to the maximum characters, or pads it with spaces.
 fn fit(value: &[u8], cut: Option<(usize, bool)>) -> Cow<'_, [u8]> {
     let Some((most, fill)) = cut else { return Cow::Borrowed(value) };
-    // Bytes that begin a character.
+    // The first byte of each character.
     let starts = value.iter().enumerate().filter(|(_, byte)| **byte & 0xC0 != 0x80).map(|(at, _)| at);
     let mut characters = 0;
     for start in starts {
@@ -325,7 +325,7 @@ impl ColumnWriter for TextColumn {
 type Streams = Vec<(StreamKind, super::super::stream::Finished)>;
 
 impl Numbered {
-    /// The stream of numbers, and those of the dictionary.
+    /// Finishes the stream of indices, and the streams of the dictionary.
     fn finish(self, sorted: bool, fresh: Fresh, context: &mut Context) -> Result<(Streams, Streams)> {
         let Self { dictionary, numbers, groups, .. } = self;
         let order = sorted.then(|| dictionary.sorted());
@@ -375,9 +375,9 @@ impl Numbered {
 
 /// Statistics of binary values.
 pub(super) trait Binary: Send + std::fmt::Debug {
-    /// What is kept of them.
+    /// The type of the statistics.
     type Summary: Summary;
-    /// What is kept of none.
+    /// The statistics of no values.
     fn empty(&self) -> Self::Summary;
     /// Adds a value.
     fn add(summary: &mut Self::Summary, value: &[u8]);

@@ -1,7 +1,8 @@
 //! Both kinds of timestamps ("Timestamp Columns"; docs/orc-pitfalls.md, "Timestamps").
 //!
-//! DATA counts seconds from 2015-01-01 in the writer's zone (or in UTC, for instants), truncated toward zero before 1970 where
-//! there is a millisecond or more; SECONDARY holds the nanoseconds, their trailing zeros counted.
+//! DATA holds seconds since 2015-01-01 in the writer's zone (for instants, in UTC). Before 1970 they are truncated
+//! toward zero if the fraction is at least a millisecond, as other writers do. SECONDARY holds the nanoseconds, with
+//! their trailing zeros stored as a count.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -26,7 +27,7 @@ use crate::write::stripe::StripeWriter;
 use crate::zone::Zone;
 
 const NANOS: i64 = 1_000_000_000;
-/// A fraction from here on shows readers that the seconds were truncated toward zero.
+/// Minimum nanoseconds for which seconds before 1970 are truncated toward zero; readers then subtract a second.
 const CUT_FROM: i64 = 1_000_000;
 
 /// `timestamp`, `timestamp with local time zone`
@@ -58,7 +59,7 @@ impl TimestampColumn {
         }
     }
 
-    /// Takes the ticks that are not null; returns how many make a second.
+    /// Adds the ticks that are not null; returns the number of ticks per second.
     fn take(&mut self, array: &ArrayRef) -> Result<i64> {
         let ticks = &mut self.ticks;
         match array.data_type() {
@@ -86,9 +87,9 @@ impl TimestampColumn {
         }
     }
 
-    /// Turns ticks into what is stored, seconds in place and fractions beside them.
+    /// Converts ticks to their stored form: seconds in place, and nanoseconds in a second buffer.
     fn store(&mut self, per_second: i64) -> Result<()> {
-        /// Seconds that leave room for zones and the base.
+        /// Maximum seconds, so that adding offsets and the base cannot overflow.
         const MOST: i64 = i64::MAX / 4;
         let per_tick = NANOS / per_second;
         let base = TIMESTAMP_BASE - self.zone.offset_of_wall(TIMESTAMP_BASE);

@@ -1,6 +1,6 @@
-//! Unions: one tag per value, and each variant's own values.
+//! Unions: one tag per value, and the values of each variant.
 //!
-//! Arrow's unions have no validity of their own: the rows of a variant of type `Null` are null unions.
+//! Arrow's unions have no validity buffer: the rows of a variant of type `Null` are null unions.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array};
@@ -17,7 +17,7 @@ use crate::write::statistics::Nothing;
 use crate::write::stream::{Context, Stream};
 use crate::write::stripe::StripeWriter;
 
-/// Tags are one byte.
+/// Maximum number of variants, since tags are single bytes.
 const MAX_VARIANTS: usize = 256;
 
 /// `uniontype`
@@ -52,7 +52,7 @@ impl ColumnWriter for UnionColumn {
         if variants.len() != self.children.len() {
             return Err(refused());
         }
-        // Tags by type id; the variant of nulls has none.
+        // Tags by type id; the variant of null unions has no tag.
         let mut tags_of = [None; 128];
         for (tag, id) in variants.iter().enumerate() {
             if let Some(slot) = usize::try_from(*id).ok().and_then(|id| tags_of.get_mut(id)) {

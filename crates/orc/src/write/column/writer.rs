@@ -1,4 +1,4 @@
-//! What all column writers share: what they are built from, their trait, and the arrays that they take.
+//! Common code of the column writers: the plan that creates them, their trait, and access to Arrow arrays.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -22,34 +22,34 @@ use crate::write::stream::Context;
 use crate::write::stripe::StripeWriter;
 use crate::zone::Zone;
 
-/// What a column writer is built from.
+/// The settings that column writers are created from.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
-    /// What was asked for.
+    /// The options of the file.
     pub options: &'a WriterOptions,
     /// The time zone of local timestamps.
     pub zone: Zone,
-    /// Columns with bloom filters.
+    /// Ids of the columns with Bloom filters.
     pub bloom_columns: HashSet<u32>,
-    /// Encrypted columns, by variant, with their masks.
+    /// Ids and masks of the encrypted columns, by variant.
     pub encrypted: Vec<(u32, Mask)>,
-    /// An empty filter of a row group.
+    /// An empty Bloom filter of a row group.
     pub bloom: BloomBuilder,
 }
 
-/// Writes one column, and what is below it.
+/// Writes one column and its children.
 pub(crate) trait ColumnWriter: Debug + Send {
-    /// Takes the values of all slots of an array.
+    /// Writes the values of all slots of an array.
     fn write(&mut self, array: &ArrayRef, context: &mut Context) -> Result<()>;
     /// Begins a row group.
     fn begin_group(&mut self, context: &Context);
     /// Ends a row group.
     fn end_group(&mut self, context: &mut Context) -> Result<()>;
-    /// Ends the stripe: hands all streams to it, and resets the writer except for the statistics of the file.
+    /// Ends the stripe: gives it all streams, and resets the writer except for the statistics of the file.
     fn finish(&mut self, stripe: &mut StripeWriter<'_>) -> Result<()>;
-    /// Appends the file's statistics of this column and those below it.
+    /// Appends the statistics of the file for this column and its children.
     fn file_statistics(&self, out: &mut Vec<ColumnStatistics>);
-    /// Bytes that are held for the stripe.
+    /// The number of bytes held for the stripe.
     fn memory(&self) -> usize;
 }
 
@@ -62,7 +62,7 @@ impl Plan<'_> {
         }
     }
 
-    /// The filter of a column, if it has one.
+    /// An empty Bloom filter for a column, if the column has one.
     pub(crate) fn bloom(&self, column: u32) -> Option<BloomBuilder> {
         self.bloom_columns.contains(&column).then(|| self.bloom.clone())
     }
@@ -73,7 +73,7 @@ pub(super) fn unexpected(column: u32, array: &dyn Array) -> Error {
     Error::invalid(format!("column {column}: unexpected type {}", array.data_type()))
 }
 
-/// Replaces keys by the dictionary's values, and runs by a value for each row; other arrays as they are.
+/// Decodes dictionary and run-end arrays to one value per row; other arrays are returned unchanged.
 pub(super) fn plain(array: &ArrayRef) -> Result<ArrayRef> {
     match array.data_type() {
         DataType::Dictionary(..) => {
@@ -96,11 +96,11 @@ fn each_row<R: RunEndIndexType>(array: &ArrayRef) -> Result<ArrayRef> {
     let rows: Vec<u64> = (0..runs.len() as u64).collect();
     let places = runs.get_physical_indices(&rows)?;
     let places = UInt64Array::from_iter_values(places.into_iter().map(|place| place as u64));
-    // The values of all runs; a slice has only some of them.
+    // `values` contains the values of all runs, although the array may be a slice of some.
     Ok(arrow_select::take::take(runs.values(), &places, None)?)
 }
 
-/// The values that are not null, without gaps, in the scratch.
+/// Copies the values that are not null, without gaps, to the scratch buffer.
 pub(super) fn gather<T: Copy, U>(
     values: &[T],
     nulls: Option<&NullBuffer>,
@@ -120,7 +120,7 @@ pub(super) fn gather<T: Copy, U>(
     }
 }
 
-/// The integers that are not null; the scratch is used if they cannot be returned as they are.
+/// The integers that are not null; in the scratch buffer if they cannot be borrowed from the array.
 pub(super) fn integers<'a>(column: u32, array: &'a ArrayRef, scratch: &'a mut Vec<i64>) -> Result<&'a [i64]> {
     fn widen<T: ArrowPrimitiveType>(array: &ArrayRef, scratch: &mut Vec<i64>)
     where

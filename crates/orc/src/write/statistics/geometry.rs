@@ -1,30 +1,31 @@
-//! Of geometries: their kinds, and the box around them (well-known binary, ISO and extended).
+//! Statistics of geometries: their types and bounding box, from well-known binary (ISO and extended).
 
 use std::collections::BTreeSet;
 
 use super::Summary;
 use crate::proto::{BoundingBox, ColumnStatistics as Message, GeospatialStatistics};
 
-/// Collections inside collections.
+/// Maximum depth of nested collections.
 const MAX_DEPTH: usize = 32;
-/// Flags of the extended form.
+/// Flags of the extended form in the type code.
 const EXTENDED_Z: u32 = 0x8000_0000;
 const EXTENDED_M: u32 = 0x4000_0000;
 const EXTENDED_SRID: u32 = 0x2000_0000;
 
-/// Of `geometry`; nothing is kept of `geography`, whose edges reach beyond their points.
+/// Statistics of `geometry`. For `geography` nothing is collected, because its edges can extend beyond the bounding box
+/// of its points.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shapes {
     planar: bool,
-    /// Whether a value was not a geometry: then there are no statistics.
+    /// Whether a value was not a valid geometry; there are no statistics then.
     unknown: bool,
-    /// By x, y, z, m.
+    /// The ranges of x, y, z and m.
     ranges: [Option<(f64, f64)>; 4],
     kinds: BTreeSet<i32>,
 }
 
 impl Shapes {
-    /// Of no values of `geometry` (planar) or `geography`.
+    /// The statistics of no values of `geometry` (planar) or `geography`.
     pub(crate) fn new(planar: bool) -> Self {
         Self { planar, ..Self::default() }
     }
@@ -45,7 +46,7 @@ impl Shapes {
 }
 
 fn widen(range: &mut Option<(f64, f64)>, low: f64, high: f64) {
-    // A coordinate that is NaN is that of an empty point.
+    // Empty points have NaN as coordinates.
     if !low.is_nan() && !high.is_nan() {
         let (least, most) = range.unwrap_or((low, high));
         *range = Some((least.min(low), most.max(high)));
@@ -70,7 +71,7 @@ impl Wkb<'_> {
         Some(if self.big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
     }
 
-    /// Reads a geometry; returns its ISO code.
+    /// Reads a geometry and returns its ISO type code.
     fn geometry(&mut self, depth: usize) -> Option<i32> {
         let [order] = self.take()?;
         self.big = match order {

@@ -1,6 +1,6 @@
-//! Statistics of several files as one, from the messages of any writer.
+//! Merges the statistics of several files, whichever writers they are from.
 //!
-//! What is unknown for one of them is unknown for all; statistics of no values leave the others as they are.
+//! A value that is unknown for one file is unknown for all. Statistics of no values do not change the others.
 
 use crate::proto::{
     BinaryStatistics, BoundingBox, BucketStatistics, CollectionStatistics, ColumnStatistics, DateStatistics,
@@ -8,7 +8,7 @@ use crate::proto::{
     TimestampStatistics,
 };
 
-/// Adds the statistics of a later file to those of the files before it; there are none before the first.
+/// Adds the statistics of the next file to those of the files before it, which are empty for the first file.
 pub(crate) fn merge(own: &mut Vec<ColumnStatistics>, later: &[ColumnStatistics], columns: usize) {
     let unknown = ColumnStatistics::default();
     if own.is_empty() {
@@ -44,14 +44,14 @@ fn merged(own: &ColumnStatistics, later: &ColumnStatistics) -> ColumnStatistics 
     let counted = ColumnStatistics {
         number_of_values: count,
         has_null: nulls,
-        // Columns without a byte have no bytes on disk.
+        // `bytes_on_disk` is absent if a column has no bytes.
         bytes_on_disk: match (own.bytes_on_disk, later.bytes_on_disk) {
             (None, None) => None,
             (own, later) => Some(own.unwrap_or(0).saturating_add(later.unwrap_or(0))),
         },
         ..ColumnStatistics::default()
     };
-    // Of no values only their number is of interest.
+    // If one side has no values, its other statistics do not matter.
     let kinds = match (own.number_of_values, later.number_of_values) {
         (_, Some(0)) => own.clone(),
         (Some(0), _) => later.clone(),
@@ -65,7 +65,7 @@ fn merged(own: &ColumnStatistics, later: &ColumnStatistics) -> ColumnStatistics 
     }
 }
 
-/// What is known of the values of both.
+/// Merges the statistics that depend on the kind of values.
 fn of_kind(own: &ColumnStatistics, later: &ColumnStatistics) -> ColumnStatistics {
     macro_rules! kind {
         ($field:ident, $join:path) => {
@@ -99,15 +99,15 @@ fn doubles(own: &DoubleStatistics, later: &DoubleStatistics) -> DoubleStatistics
     DoubleStatistics {
         minimum: both(own.minimum, later.minimum, least),
         maximum: both(own.maximum, later.maximum, most),
-        // NaN stays: it says that one is among the values.
+        // The sum stays NaN, which shows that one of the values is NaN.
         sum: both(own.sum, later.sum, |own, later| Some(own + later)),
     }
 }
 
-/// A bound that was cut and one that was not are both bounds.
+/// Merges statistics of text, whose bounds may be exact or truncated on either side.
 fn texts(own: &StringStatistics, later: &StringStatistics) -> StringStatistics {
     type Side<'a> = (Option<&'a Vec<u8>>, Option<&'a Vec<u8>>);
-    /// The exact bound or the cut one of the side that goes further.
+    /// The bound, exact or truncated, of the side with the wider range.
     fn further(
         own: Side<'_>,
         later: Side<'_>,
@@ -149,7 +149,7 @@ fn decimals(own: &DecimalStatistics, later: &DecimalStatistics) -> DecimalStatis
     }
 }
 
-/// A decimal as the statistics have it: digits with a point somewhere.
+/// A decimal of the statistics, parsed from its text.
 struct Digits {
     unscaled: i128,
     scale: u8,
@@ -163,7 +163,7 @@ impl Digits {
         Some(Self { unscaled, scale: u8::try_from(decimals.len()).ok()? })
     }
 
-    /// Both of the larger scale.
+    /// Both unscaled values at the larger of the two scales, and this scale; `None` on overflow.
     fn aligned(&self, other: &Self) -> Option<(i128, i128, u8)> {
         let scale = self.scale.max(other.scale);
         let of = |own: &Self| own.unscaled.checked_mul(10i128.checked_pow(u32::from(scale - own.scale))?);
@@ -175,7 +175,7 @@ impl Digits {
         Some(own.cmp(&other))
     }
 
-    /// None for more than 38 digits.
+    /// The sum; `None` for more than 38 digits.
     fn add(&self, other: &Self) -> Option<Self> {
         let (own, other, scale) = self.aligned(other)?;
         let unscaled = own.checked_add(other)?;
@@ -191,7 +191,8 @@ fn binaries(own: &BinaryStatistics, later: &BinaryStatistics) -> BinaryStatistic
     BinaryStatistics { sum: both(own.sum, later.sum, i64::checked_add) }
 }
 
-/// Of equal milliseconds the nanoseconds decide; without them a minimum begins its millisecond, and a maximum ends it.
+/// Merges statistics of timestamps. If milliseconds are equal, the nanoseconds decide; if these are missing, a minimum
+/// is at the start of its millisecond, and a maximum at the end.
 fn timestamps(own: &TimestampStatistics, later: &TimestampStatistics) -> TimestampStatistics {
     let low = |own: &TimestampStatistics| Some((own.minimum_utc?, own.minimum_nanos.unwrap_or(1)));
     let high = |own: &TimestampStatistics| Some((own.maximum_utc?, own.maximum_nanos.unwrap_or(1_000_000)));
@@ -220,7 +221,7 @@ fn geometries(own: &GeospatialStatistics, later: &GeospatialStatistics) -> Geosp
     types.extend(&later.geospatial_types);
     types.sort_unstable();
     types.dedup();
-    // No kinds mean that they are not known.
+    // An empty list of types means that they are unknown.
     if own.geospatial_types.is_empty() || later.geospatial_types.is_empty() {
         types.clear();
     }

@@ -1,7 +1,7 @@
-//! Statistics of row groups, stripes and the file, collected while values are written ("Column Statistics").
+//! Collects statistics of row groups, stripes and the file while values are written ("Column Statistics").
 //!
-//! Values go to those of a row group; a finished group is added to those of its stripe, a finished stripe to those of
-//! the file. Sums of doubles are therefore taken in the same order as orc-core takes them.
+//! Values are added to the statistics of their row group, a finished row group to those of its stripe, and a finished
+//! stripe to those of the file. Doubles are therefore summed in the same order as in orc-core.
 
 mod geometry;
 mod merge;
@@ -17,39 +17,39 @@ pub(super) use text::Texts;
 
 use crate::proto::{BinaryStatistics, BucketStatistics, CollectionStatistics, ColumnStatistics as Message};
 
-/// What is kept of values of one kind.
+/// The statistics that depend on the kind of values.
 pub(super) trait Summary: Debug + Clone + Send {
-    /// Adds those of later values.
+    /// Adds the statistics of later values.
     fn merge(&mut self, later: &Self);
-    /// Sets the part of the message that is of this kind.
+    /// Sets the part of the message for this kind.
     fn put(&self, message: &mut Message);
 }
 
-/// What is kept of any values.
+/// The statistics of any kind of values.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counted<S> {
-    /// Values that are there.
+    /// The number of values that are not null.
     pub count: u64,
-    /// Whether a null was met.
+    /// Whether there was a null.
     pub nulls: bool,
-    /// By kind.
+    /// The statistics that depend on the kind.
     pub values: S,
 }
 
 impl<S: Summary> Counted<S> {
-    /// Of no values; `values` is what is kept of none.
+    /// The statistics of no values; `values` is the part that depends on the kind.
     pub(super) fn new(values: S) -> Self {
         Self { count: 0, nulls: false, values }
     }
 
-    /// Adds those of later values.
+    /// Adds the statistics of later values.
     pub(super) fn merge(&mut self, later: &Self) {
         self.count += later.count;
         self.nulls |= later.nulls;
         self.values.merge(&later.values);
     }
 
-    /// The message, with the bytes on disk where they are known.
+    /// The protobuf message, with the bytes on disk if they are known.
     pub(super) fn message(&self, bytes_on_disk: Option<u64>) -> Message {
         let mut message = Message {
             number_of_values: Some(self.count),
@@ -62,7 +62,7 @@ impl<S: Summary> Counted<S> {
     }
 }
 
-/// Of structs and unions: nothing.
+/// Statistics of structs and unions: nothing.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Nothing;
 
@@ -71,7 +71,7 @@ impl Summary for Nothing {
     fn put(&self, _: &mut Message) {}
 }
 
-/// Of booleans: how many are true.
+/// Statistics of booleans: the number of true values.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Trues(pub u64);
 
@@ -84,7 +84,7 @@ impl Summary for Trues {
     }
 }
 
-/// Of binary values: their bytes.
+/// Statistics of binary values: their total bytes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ByteCount(pub u64);
 
@@ -97,7 +97,7 @@ impl Summary for ByteCount {
     }
 }
 
-/// Of lists and maps: their lengths.
+/// Statistics of lists and maps: their lengths.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lengths {
     range: Option<(u64, u64)>,

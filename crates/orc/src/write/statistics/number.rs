@@ -1,4 +1,4 @@
-//! Of integers, doubles, days, decimals and timestamps: minimum, maximum, sum.
+//! Statistics of integers, doubles, dates, decimals and timestamps: minimum, maximum, sum.
 
 use super::Summary;
 use crate::predicate::decimal_text;
@@ -7,10 +7,10 @@ use crate::proto::{
     TimestampStatistics,
 };
 
-/// The minimum and maximum of two ranges.
+/// The range that covers two ranges.
 fn join<T: PartialOrd + Copy>(own: Option<(T, T)>, later: Option<(T, T)>) -> Option<(T, T)> {
     let (Some(own), Some(later)) = (own, later) else { return own.or(later) };
-    // The order of operands decides for NaN: the first one stays.
+    // With NaN, comparisons are false, so the first operand is kept.
     let least = if later.0 < own.0 { later.0 } else { own.0 };
     let most = if later.1 > own.1 { later.1 } else { own.1 };
     Some((least, most))
@@ -27,11 +27,11 @@ pub(super) fn range<T: PartialOrd + Copy>(values: &[T]) -> Option<(T, T)> {
     Some((least, most))
 }
 
-/// Of `tinyint` to `bigint`.
+/// Statistics of `tinyint` to `bigint`.
 #[derive(Debug, Clone)]
 pub(crate) struct Integers {
     range: Option<(i64, i64)>,
-    /// `None` after an overflow on the way.
+    /// `None` once the sum has overflowed.
     sum: Option<i64>,
 }
 
@@ -72,7 +72,7 @@ impl Summary for Integers {
     }
 }
 
-/// Of `float` and `double`.
+/// Statistics of `float` and `double`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Doubles {
     range: Option<(f64, f64)>,
@@ -93,8 +93,8 @@ impl Summary for Doubles {
         self.sum += later.sum;
     }
 
-    /// A zero bound is written so that both zeros lie inside: orc-core orders -0.0 before 0.0, and would skip a group of
-    /// -0.0 and 0.0 whose bounds are both -0.0 (docs/orc-pitfalls.md, "Zeros and NaN in statistics").
+    /// Writes zero bounds so that both zeros are within them. orc-core sorts -0.0 before 0.0, so it would skip a row
+    /// group with -0.0 and 0.0 if both bounds were -0.0 (docs/orc-pitfalls.md, "Zeros and NaN in statistics").
     fn put(&self, message: &mut Message) {
         message.double_statistics = Some(Box::new(DoubleStatistics {
             minimum: self.range.map(|range| if range.0 == 0.0 { -0.0 } else { range.0 }),
@@ -104,14 +104,14 @@ impl Summary for Doubles {
     }
 }
 
-/// Of `date`.
+/// Statistics of `date`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Days {
     range: Option<(i64, i64)>,
 }
 
 impl Days {
-    /// Adds days, all of 32 bits.
+    /// Adds days, which all fit 32 bits.
     pub(crate) fn add(&mut self, days: &[i64]) {
         self.range = join(self.range, range(days));
     }
@@ -130,20 +130,20 @@ impl Summary for Days {
     }
 }
 
-/// One more than the greatest sum of decimals, either way.
+/// One more than the maximum magnitude of a sum of decimals.
 const SUM_LIMIT: u128 = 10u128.pow(38);
 
-/// Of `decimal`.
+/// Statistics of `decimal`.
 #[derive(Debug, Clone)]
 pub(crate) struct Decimals {
     scale: u8,
     range: Option<(i128, i128)>,
-    /// `None` for more than 38 digits.
+    /// `None` once the sum has more than 38 digits.
     sum: Option<i128>,
 }
 
 impl Decimals {
-    /// Of no values, of a scale.
+    /// The statistics of no values with a scale.
     pub(crate) fn new(scale: u8) -> Self {
         Self { scale, range: None, sum: Some(0) }
     }
@@ -154,7 +154,7 @@ impl Decimals {
         self.add_sum(values.iter().copied());
     }
 
-    /// Adds values of 64 bits.
+    /// Adds 64-bit values.
     pub(crate) fn add_short(&mut self, values: &[i64]) {
         let found = range(values);
         self.range = join(self.range, found.map(|(least, most)| (i128::from(least), i128::from(most))));
@@ -192,14 +192,14 @@ impl Summary for Decimals {
     }
 }
 
-/// Of both kinds of timestamps: seconds from 1970, and nanoseconds from 0, as if they were UTC.
+/// Statistics of both kinds of timestamps: seconds since 1970, and nanoseconds from 0, as if they were in UTC.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Instants {
     range: Option<((i64, i64), (i64, i64))>,
 }
 
 impl Instants {
-    /// Adds the first and the last of some values.
+    /// Adds the minimum and maximum of some values.
     pub(crate) fn add(&mut self, first: (i64, i64), last: (i64, i64)) {
         self.range = join(self.range, Some((first, last)));
     }
@@ -210,7 +210,8 @@ impl Summary for Instants {
         self.range = join(self.range, later.range);
     }
 
-    /// Milliseconds, and the six digits below them plus one; 0 of the minimum and 999999 of the maximum are left out.
+    /// Writes milliseconds, and the remaining six digits plus one. The digits are omitted if they are 0 in the minimum,
+    /// or 999999 in the maximum.
     fn put(&self, message: &mut Message) {
         let mut own = TimestampStatistics::default();
         if let Some((first, last)) = self.range {

@@ -1,4 +1,4 @@
-//! Of text: minimum, maximum, total bytes. Long bounds are truncated.
+//! Statistics of text: minimum, maximum, total bytes. Long bounds are truncated.
 
 use super::Summary;
 use crate::proto::{ColumnStatistics as Message, StringStatistics};
@@ -6,12 +6,12 @@ use crate::proto::{ColumnStatistics as Message, StringStatistics};
 /// Maximum bytes of a bound.
 const MAX_BOUND: usize = 1024;
 
-/// A bound, and whether it is one of the values.
+/// A bound, and whether it is exact, that is, one of the values.
 #[derive(Debug, Clone)]
 struct Bound {
     bytes: Vec<u8>,
     exact: bool,
-    /// The first eight bytes, to compare with.
+    /// The first eight bytes, for fast comparisons.
     front: u64,
 }
 
@@ -27,7 +27,7 @@ impl Bound {
         }
     }
 
-    /// A value that cannot be truncated and increased is its own bound, however long.
+    /// The upper bound of a value. A value that cannot be truncated and incremented is its own bound, however long.
     fn upper(value: &[u8]) -> Self {
         let cut = value.get(..MAX_BOUND).filter(|_| value.len() > MAX_BOUND);
         match cut.and_then(|head| increased(whole_characters(head))) {
@@ -37,7 +37,7 @@ impl Bound {
     }
 }
 
-/// Eight bytes, big endian; shorter values are filled with zeros.
+/// The first eight bytes as a big-endian number; shorter values are padded with zeros.
 #[inline]
 fn front(value: &[u8]) -> u64 {
     if let Some(head) = value.first_chunk::<8>() {
@@ -48,7 +48,7 @@ fn front(value: &[u8]) -> u64 {
     u64::from_be_bytes(word)
 }
 
-/// The longest front that ends with a character and is UTF-8.
+/// The longest prefix that is UTF-8 and ends with a whole character.
 fn whole_characters(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Ok(_) => bytes,
@@ -56,8 +56,8 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// The smallest text above all that start with this one: its last character plus one. Characters that have no next
-/// one are dropped.
+/// A text greater than all texts with this prefix: its last character is incremented. Characters without a successor
+/// are dropped.
 fn increased(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut text = std::str::from_utf8(bytes).ok()?.to_owned();
     while let Some(last) = text.pop() {
@@ -73,7 +73,7 @@ fn increased(bytes: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-/// Of `string`, `char` and `varchar`.
+/// Statistics of `string`, `char` and `varchar`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Texts {
     bounds: Option<(Bound, Bound)>,
@@ -128,7 +128,7 @@ impl Summary for Texts {
         }
     }
 
-    /// The bounds of the format are text: a value that is not is bounded by its valid front.
+    /// Writes the bounds. They must be text, so a value that is not UTF-8 is bounded by its valid prefix.
     fn put(&self, message: &mut Message) {
         let mut own = StringStatistics::default();
         if let Some((low, high)) = &self.bounds {
@@ -172,10 +172,10 @@ mod tests {
             assert_eq!(own.lower_bound.unwrap(), format!("{head}{last}").into_bytes());
             assert_eq!(own.upper_bound.unwrap(), format!("{head}{next}").into_bytes());
         }
-        // The last character has no next one: the one before it goes up.
+        // The last character has no successor, so the one before it is incremented.
         let own = bounds(&[&long("\u{10FFFF}")]);
         assert_eq!(own.upper_bound.unwrap(), format!("{}y", "x".repeat(MAX_BOUND - 5)).into_bytes());
-        // A character that would be cut through is left out.
+        // A character that does not fit completely is left out.
         let own = bounds(&[format!("{}é", "x".repeat(MAX_BOUND - 1)).as_bytes()]);
         assert_eq!(own.lower_bound.unwrap(), "x".repeat(MAX_BOUND - 1).into_bytes());
     }
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!((own.minimum.unwrap(), own.maximum.unwrap()), (b"".to_vec(), b"\xf0\x9f\x99\x82".to_vec()));
         let own = bounds(&[b"ab\0", b"ab", b"ab\0\0"]);
         assert_eq!((own.minimum.unwrap(), own.maximum.unwrap()), (b"ab".to_vec(), b"ab\0\0".to_vec()));
-        // Nothing was met: no bounds.
+        // No values, no bounds.
         assert_eq!(bounds(&[]), StringStatistics::default());
     }
 

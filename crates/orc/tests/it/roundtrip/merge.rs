@@ -21,9 +21,9 @@ fn merge(files: &[Bytes]) -> icefield_orc::Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// Statistics but for bytes, since padding moves stripes, and sums of doubles, which depend on the order of their parts.
-/// Where such a sum is NaN bounds are left out too: which values they miss, for a NaN that comes first in a part,
-/// depends on where parts end, and no reader may use them.
+/// Statistics but for bytes, since padding moves stripes, and sums of doubles, which depend on the order of their
+/// parts. Where such a sum is NaN bounds are left out too: which values they miss, for a NaN that comes first in a
+/// part, depends on where parts end, and no reader may use them.
 fn comparable(statistics: &[ColumnStatistics], others: &[ColumnStatistics]) -> String {
     let is_finite =
         |own: &ColumnStatistics| own.double_statistics.as_ref().is_some_and(|own| own.sum.is_some_and(f64::is_finite));
