@@ -64,8 +64,8 @@ pub fn threads() -> usize {
     })
 }
 
-/// Works on items in several threads of its own: at most `width`, including the calling one. Items begin in order;
-/// after an error no further one begins.
+/// Calls `work` for each item on at most `width` threads: the calling one and new ones. Items begin in order; after an
+/// error no further one begins.
 ///
 /// # Errors
 /// The first error.

@@ -56,7 +56,7 @@ impl Table {
         &self.storage
     }
 
-    /// The metadata and the location of their file.
+    /// The metadata and the location of its file.
     pub fn committed(&self) -> &Committed {
         &self.committed
     }

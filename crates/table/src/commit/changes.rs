@@ -322,6 +322,7 @@ impl FileChanges {
         self.added_deletes().try_for_each(|file| check_version(file, base.format_version()))?;
         self.refuse_second_names(manifests.output().storage())?;
         let own = self.own(base, form, specs, manifests)?;
+        // A fast append: no manifest of the parent changes.
         if !merge && !self.removes_data() && !self.removes_deletes() && self.deletes.is_empty() {
             self.state.summary = own.summary;
             return Ok(Arranged { manifests: own.data.into_iter().chain(older).collect(), replaced: 0 });
@@ -346,6 +347,7 @@ impl FileChanges {
         self.state.summary = summary;
         let mut arranged = Arranged { manifests: Vec::new(), replaced: data.filtered.len() + deletes.filtered.len() };
         for (own, older) in [(own.data, data.manifests), (own.deletes, deletes.manifests)] {
+            // A manifest without live files is dropped, unless it has entries that this snapshot deleted.
             let kept = |manifest: &ManifestFile| {
                 manifest.has_live_files() || manifest.added_snapshot_id == manifests.snapshot_id()
             };

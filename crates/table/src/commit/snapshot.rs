@@ -274,6 +274,7 @@ impl<C: Content> Change for SnapshotProducer<C> {
         if self.before.is_some() {
             return Ok(self.updates_of_repeated(base, staged));
         }
+        // The random id is in use, so take another one.
         while !self.has_id && base.snapshot(self.manifests.snapshot_id()).is_some() {
             self.manifests = Manifests::new(self.storage.clone(), new_snapshot_id());
         }
@@ -312,7 +313,7 @@ impl<C: Content> Change for SnapshotProducer<C> {
             Some(before) if before == self.manifests.snapshot_id() => return,
             Some(_) => return self.failed(),
         }
-        // Only for the last attempt are the used files known.
+        // The used files are known only for the last attempt.
         if last_attempt {
             self.manifests.output().landed(&self.used);
         }

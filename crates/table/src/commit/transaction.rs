@@ -95,7 +95,8 @@ impl Transaction {
         self.changes.push(Box::new(change));
     }
 
-    /// Adds a change and applies it to the table as the previous changes leave it, so that its errors show now.
+    /// Adds a change and applies it to the table as the previous changes leave it, so that its errors are returned
+    /// immediately.
     ///
     /// # Errors
     /// An error of the change; it is then not part of the transaction.

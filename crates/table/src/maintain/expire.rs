@@ -109,7 +109,7 @@ impl ExpiredFiles {
 ///
 /// A file is kept while a remaining snapshot has it or has removed it, because the changes of that snapshot can still
 /// be read. It is also kept if the table references it by another spelling of its path ([`Places`]), or as another kind
-/// of file. Files that cannot be read keep from deletion what they may reference. Files outside the table's location,
+/// of file. If a file cannot be read, nothing that it may reference is deleted. Files outside the table's location,
 /// `write.data.path` and `write.metadata.path` are kept unless `external` says otherwise.
 ///
 /// # Errors

@@ -112,7 +112,7 @@ impl KeyedBatch {
     /// Adds rows that replace those with the same keys.
     ///
     /// # Errors
-    /// Rows that do not fit the table. The batch must then be discarded: it may have some of these rows.
+    /// Rows that do not fit the table. The batch must then be discarded: it may already have some of these rows.
     pub fn upsert(
         &mut self,
         schema: &ArrowSchema,

@@ -9,8 +9,8 @@ use crate::storage::Storage;
 /// Maximum number of concurrent fetches from a remote store.
 const REMOTE_READERS: usize = 16;
 
-/// Processes items for files below a location, several at once, and more of them if that waits for the network. On a
-/// thread of the processor pool it uses no other threads, since those have their own work.
+/// Calls `work` for files below a location, several at once, and more of them if that waits for the network. On a
+/// thread of the processor pool it starts no other threads, since the pool already uses all processors.
 pub(crate) fn side_by_side<T: Sync>(storage: &Storage, location: &str, all: &[T], work: impl Fn(&T) + Sync) {
     let readers = match storage.is_remote(location) {
         true => REMOTE_READERS,

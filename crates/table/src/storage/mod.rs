@@ -60,7 +60,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Whether a replaced object would have another identity. For a local file this is the case if it was written long
+    /// Whether replacing the object would change its identity. For a local file this requires that it was written long
     /// enough ago for the time resolution of its file system.
     pub fn is_settled(&self) -> bool {
         const TICK: std::time::Duration = std::time::Duration::from_secs(2);
@@ -278,7 +278,7 @@ impl Storage {
             let Some(first) = all.first() else { continue };
             let done = match self.store(first) {
                 Ok(store) => store.delete_all(&all),
-                // Each path needs its own error, so the store is requested again for each.
+                // Opening the store failed. It is tried again for each path, so that each gets an error of its own.
                 Err(_) => all.iter().map(|at| self.store(at).map(drop)).collect(),
             };
             let outcomes = numbers.into_iter().zip(done);

@@ -37,7 +37,8 @@ pub(in crate::commit) struct Removal {
     pub(in crate::commit) spelled: Option<Spelled>,
     /// Partitions from which all files are removed.
     pub(in crate::commit) dropped: Partitions,
-    /// Filter of removed rows. A data file in which only some rows match is an error; such a delete file is kept.
+    /// Filter of removed rows. A data file in which only some rows match is an error; a delete file that also applies
+    /// to other rows is kept.
     pub(in crate::commit) rows: Option<Arc<Selection>>,
     /// Delete files that become obsolete with the change of data files.
     pub(in crate::commit) dangling: Dangling,
@@ -48,7 +49,8 @@ pub(in crate::commit) struct Removal {
 /// Selects delete files that no longer apply to any row.
 #[derive(Debug, Default, PartialEq)]
 pub(in crate::commit) struct Dangling {
-    /// Those with a smaller data sequence number, in manifests that are read for another reason.
+    /// Those with a smaller data sequence number, older than every data file. They are removed when data files are, and
+    /// otherwise only in manifests that are read for another reason.
     pub(in crate::commit) older_than: i64,
     /// Removed data files: their deletion vectors are removed with them.
     pub(in crate::commit) data_files: HashSet<String>,

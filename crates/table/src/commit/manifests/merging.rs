@@ -107,6 +107,7 @@ impl Manifests {
         }
         let least = usize::try_from(MANIFEST_MIN_MERGE_COUNT.read(base.properties())?).unwrap_or(usize::MAX);
         let (form, specs) = (Form::of(base)?, Specs::of(base));
+        // Specs with higher ids come first, as in Java.
         let mut by_spec: BTreeMap<std::cmp::Reverse<i32>, Vec<ManifestFile>> = BTreeMap::new();
         for manifest in all {
             by_spec.entry(std::cmp::Reverse(manifest.partition_spec_id)).or_default().push(manifest);

@@ -129,7 +129,8 @@ fn nanoseconds(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(Arc::new(numbers.with_precision_and_scale(38, 0)?))
 }
 
-/// Maps all zeros to one and all NaNs to one: Arrow orders -0.0 before 0.0, and a NaN with a sign before all numbers.
+/// Maps both zeros to 0.0, and all NaNs to a positive one: Arrow orders -0.0 before 0.0, and a negative NaN before all
+/// numbers.
 fn with_one_zero(array: ArrayRef) -> ArrayRef {
     let one = |number: f64| if number.is_nan() { f64::NAN } else { number + 0.0 };
     match array.as_primitive_opt::<Float64Type>() {

@@ -75,18 +75,19 @@ impl Overwrite {
     }
 
     /// Limits conflicts to files that may have rows of this filter. By default this is the filter of the overwrite if
-    /// there is one and no file is removed by itself; otherwise all files conflict.
+    /// there is one and no file is removed individually; otherwise all files conflict.
     pub fn conflict_detection_filter(&mut self, filter: Expr) {
         self.conflicts = Some(filter);
     }
 
-    /// Requires that no data file was added since, and that the table has every file that is removed by itself.
+    /// Requires that no data file was added since, and that the table has every file that is removed individually.
     pub fn validate_no_conflicting_data(&mut self) {
         self.no_new_data = true;
         self.changes.require_removed_to_exist();
     }
 
-    /// Requires that no overwritten row was deleted since, and that the table has every file that is removed by itself.
+    /// Requires that no overwritten row was deleted since, and that the table has every file that is removed
+    /// individually.
     pub fn validate_no_conflicting_deletes(&mut self) {
         self.no_new_deletes = true;
         self.changes.require_removed_to_exist();

@@ -57,8 +57,8 @@ impl RewriteFiles {
         self.changes.add(file)
     }
 
-    /// Adds a delete file, by default with the sequence number of the snapshot. It then also applies to data files
-    /// newer than those that the replaced delete file applied to.
+    /// Adds a delete file, by default with the sequence number of the snapshot. It may then apply to newer data files
+    /// than the delete file it replaces.
     ///
     /// # Errors
     /// A data file, or a second deletion vector for a data file.

@@ -324,7 +324,7 @@ fn refuse_columns(texts: &[(String, String)], sides: &Sides<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Rejects clauses in an order that cannot be intended.
+/// Rejects an empty list, clauses that can never apply, and actions that have no row to work on.
 fn check_order(clauses: &[Clause]) -> Result<()> {
     if clauses.is_empty() {
         return Err(Error::invalid("merge: there are no clauses: say what is done with rows that match, or do not"));

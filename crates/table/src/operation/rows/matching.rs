@@ -88,8 +88,8 @@ impl MatchedFile {
 
 impl Matches {
     /// Finds the rows of a branch that a condition matches. If the branch does not exist, the rows of the current
-    /// snapshot are searched, since the branch would begin there. Reading takes about `memory` bytes; `None` chooses a
-    /// limit by the number of processors.
+    /// snapshot are searched, since the branch would begin there. Reading takes about `memory` bytes; `None` leaves the
+    /// limit to the reader, which then uses all processors.
     ///
     /// # Errors
     /// A condition that does not fit the schema, a tag instead of a branch, or an error of the files.

@@ -239,6 +239,7 @@ impl<'a> Removals<'a> {
             let (lost, of_file) = match &file.rows {
                 MatchedRows::All => (live, &mut own.dropped),
                 MatchedRows::Some(positions) => match positions.cardinality() {
+                    // With equality deletes the number of live rows is unknown.
                     all if all >= live && !file.has_equality_deletes() => (all, &mut own.dropped),
                     some if mode.rewrites(some, rows, version) => (some, &mut own.rewritten),
                     some => (some, &mut own.marked),

@@ -24,7 +24,7 @@ impl Storage {
     }
 }
 
-/// Whether a server cannot interpret the key as another path, by decoding it.
+/// Whether the key stays the same path if a server decodes it.
 fn is_plain(at: &Location) -> bool {
     let key = at.key.to_ascii_lowercase();
     at.scheme != Scheme::Http

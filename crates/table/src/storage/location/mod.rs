@@ -12,7 +12,7 @@
 //! | `http://host/path`, `https` | a web server, read only |
 //! | `https://host/path?X-Amz-Signature=...` | one object of a web server, read only, by a presigned URL |
 //!
-//! The path is taken verbatim, including `%20` and `+`: Java form-encodes the values in partition folders, and the
+//! Paths are taken verbatim, including `%20` and `+`: Java form-encodes the values in partition folders, and the
 //! encoded text is the name of the object. A URL with a query is different: it comes percent-encoded from the service
 //! that signed it.
 

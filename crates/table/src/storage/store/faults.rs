@@ -79,7 +79,7 @@ impl FaultPlan {
         self.step_or(at, operation, act, || Ok(()))
     }
 
-    /// A step that can take effect by half.
+    /// A step that can take effect in part.
     fn step_or(
         &self,
         at: &Location,

@@ -355,7 +355,8 @@ impl Draft {
         match before_write().and_then(|()| fs::hard_link(&self.written, &self.target)) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(failed(&self.target, "write")(error)),
-            // On a file system without links: create the target first to claim the name, then rename over it.
+            // On a file system without links: create the target first to claim the name, then rename over it. Readers
+            // may see the empty file in between.
             Err(_) => {
                 let claim = || File::options().write(true).create_new(true).open(&self.target);
                 drop(before_write().and_then(|()| claim()).map_err(failed(&self.target, "write"))?);

@@ -10,8 +10,8 @@ use libc::{off64_t as off_t, pread64 as pread};
 
 /// Reads `length` bytes at an offset; a file that ends earlier is [`ErrorKind::UnexpectedEof`].
 ///
-/// The buffer is not zeroed first, as the standard library requires: in scans of files with 1,000 rows that took a
-/// sixteenth of the processor time.
+/// The buffer is not zeroed first. The standard library would require that, and in scans of files with 1,000 rows it
+/// took a sixteenth of the processor time.
 #[cfg(unix)]
 pub(super) fn read_at(file: &File, length: usize, offset: u64) -> io::Result<Vec<u8>> {
     use std::os::fd::AsRawFd;

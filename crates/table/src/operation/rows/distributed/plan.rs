@@ -102,8 +102,8 @@ impl RowChangePlan {
     /// table lacks.
     ///
     /// # Errors
-    /// A condition that does not fit the schema, or compares columns although all matching rows are removed; a tag
-    /// instead of a branch; a mode that the table does not support; or invalid manifests.
+    /// A condition that does not fit the schema; one that compares columns, if [`Request::exact`] is set; a tag instead
+    /// of a branch; a mode that the table does not support; or invalid manifests.
     pub fn new(
         storage: &Storage,
         metadata: &Arc<TableMetadata>,
