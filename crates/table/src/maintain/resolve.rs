@@ -17,9 +17,9 @@ pub enum Resolution {
 
 /// Determines the outcome of a commit from the catalog's current table.
 ///
-/// The commit has landed if the table has its snapshot, or its metadata file in the log. It never will if the table has
-/// moved on from the metadata file that the commit was based on, because the commit can only replace that one. The
-/// outcome stays unknown if the catalog writes the metadata itself, or if the log does not go back far enough
+/// The commit has landed if the table has its snapshot, or its metadata file, now or in the log. It never will if the
+/// table has moved on from the metadata file that the commit was based on, because the commit can only replace that
+/// one. The outcome stays unknown if the catalog writes the metadata itself, or if the log does not go back far enough
 /// (`write.metadata.previous-versions-max`).
 pub fn resolve(now: &Committed, commit: &UnknownCommit) -> Resolution {
     let metadata = &now.metadata;

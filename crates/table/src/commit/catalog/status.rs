@@ -76,8 +76,8 @@ impl Sought<'_> {
     }
 }
 
-/// Returns the current table if it contains the commit. `None` if it does not, since the request may still be in flight,
-/// or if the catalog does not answer. `base` is the table from which the commit was made.
+/// Returns the current table if it contains the commit. `None` if it does not, since the request may still be in
+/// flight, or if the catalog does not answer. `base` is the table from which the commit was made.
 ///
 /// # Errors
 /// [`Error::Interrupted`] if the caller stops the checks.

@@ -254,8 +254,8 @@ impl<'a> History<'a> {
     }
 
     /// The manifests written by snapshots with these operations, if they may list files in the scope, and the ids of
-    /// these snapshots; `None` if there are no such manifests. `all_metrics`: reads all metrics of bounds and counts,
-    /// not only those that the scope needs.
+    /// these snapshots; `None` if there are no such manifests. `all_metrics`: reads the metrics of all columns, not
+    /// only those that the scope needs.
     fn written(
         &self,
         operations: &[Operation],

@@ -380,7 +380,8 @@ mod tests {
     fn what_is_regular_is_held_once() {
         let texts = ["parquet".to_owned()];
         let patterns = Patterns::default();
-        // Buffers: values; values; values and nulls; offsets and nulls; offsets and text; both of a list; keys, texts and offsets.
+        // Shared buffers: values; values; values and nulls; offsets and nulls; offsets and strings; both of a list; keys,
+        // strings and offsets.
         for (kind, n, buffers) in [(0, 1, 1), (1, 9, 1), (3, 0, 2), (4, 0, 2), (5, 0, 2), (7, 2, 1), (8, 1, 4)] {
             let one = column(kind, 4000, n, &texts);
             let other = column(kind, 3990, n, &texts);
