@@ -1,11 +1,11 @@
-//! The one error type of this crate: what is wrong, and where.
+//! The error type of this crate: what is wrong, and where.
 
 use std::fmt;
 
-/// Result of this crate.
+/// Result with this crate's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong. Callers that know the file add it with [`Error::in_file`].
+/// An error. Callers that know the file add its name with [`Error::in_file`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,18 +15,18 @@ pub enum Error {
     /// An argument or an operation that the specification does not allow.
     #[error("{0}")]
     Invalid(String),
-    /// A schema, spec, order or expression that does not fit what it is used with.
+    /// A schema, spec, sort order or expression that does not fit what it is used with.
     #[error("{0}")]
     Unfit(String),
-    /// Valid under this or a newer specification, but not implemented.
+    /// Valid in this or a later version of the specification, but not implemented.
     #[error("{0}")]
     Unsupported(String),
-    /// A value of a column for which an operation on the column is not defined.
+    /// A value in a column for which an operation is not defined.
     #[error("{message} (row {row})")]
     Value {
-        /// Where it stands, from 0.
+        /// Row of the value, from 0.
         row: usize,
-        /// What is wrong; names the value.
+        /// What is wrong; includes the value.
         message: String,
     },
     /// A commit requirement that the current metadata does not meet (REST protocol, `TableRequirement`).
@@ -34,16 +34,16 @@ pub enum Error {
     RequirementFailed(String),
 }
 
-/// The place and the cause of corrupt input.
+/// Place and cause of corrupt input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Corrupt {
-    /// The file, where the caller knows it.
+    /// The file, if known.
     pub file: Option<String>,
-    /// Where in the input: a JSON path (`/schemas/0/fields/2`), a part (`manifest block 3`), a field path.
+    /// Place in the input: a JSON path (`/schemas/0/fields/2`), a part (`manifest block 3`) or a field path.
     pub place: String,
-    /// Byte offset in the input, where there is one.
+    /// Byte offset in the input, if known.
     pub offset: Option<u64>,
-    /// One sentence.
+    /// Message of one sentence.
     pub message: String,
 }
 
@@ -66,12 +66,12 @@ impl fmt::Display for Corrupt {
 }
 
 impl Error {
-    /// Corrupt input at a named place.
+    /// Creates an error for corrupt input at a named place.
     pub fn corrupt(place: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Corrupt(Box::new(Corrupt { file: None, place: place.into(), offset: None, message: message.into() }))
     }
 
-    /// Corrupt input at a byte offset of a named part.
+    /// Creates an error for corrupt input at a byte offset in a named part.
     pub fn corrupt_at(place: impl Into<String>, offset: u64, message: impl Into<String>) -> Self {
         Self::Corrupt(Box::new(Corrupt {
             file: None,
@@ -81,22 +81,22 @@ impl Error {
         }))
     }
 
-    /// An argument or operation that is not allowed.
+    /// Creates an error for an argument or operation that is not allowed.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::Invalid(message.into())
     }
 
-    /// A schema, spec, order or expression that does not fit what it is used with.
+    /// Creates an error for a schema, spec, sort order or expression that does not fit what it is used with.
     pub fn unfit(message: impl Into<String>) -> Self {
         Self::Unfit(message.into())
     }
 
-    /// Something that is not implemented.
+    /// Creates an error for something that is not implemented.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::Unsupported(message.into())
     }
 
-    /// The same error, with the name of the file; the name of an inner file is kept.
+    /// Adds the name of the file, unless the error already has one.
     #[must_use]
     pub fn in_file(mut self, name: &str) -> Self {
         if let Self::Corrupt(corrupt) = &mut self {
@@ -105,7 +105,7 @@ impl Error {
         self
     }
 
-    /// The same error, one step further out: `outer` is put before the place (`"/schemas/0"` + `"/fields/2"`).
+    /// Prefixes the place with that of the outer value: `outer` is put before it (`"/schemas/0"` + `"/fields/2"`).
     #[must_use]
     pub fn within(mut self, outer: &str) -> Self {
         if let Self::Corrupt(corrupt) = &mut self {

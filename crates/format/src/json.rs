@@ -1,6 +1,6 @@
-//! Reading JSON objects: a member that is missing or of the wrong kind is an error with its JSON pointer.
+//! Reads JSON objects: for a member that is missing or of the wrong type, the error has its JSON pointer.
 //!
-//! Places are JSON pointers relative to the object at hand; the reader of the outer document adds its part with
+//! Pointers are relative to the current object; the reader of the outer document adds its part with
 //! [`Error::within`](crate::Error::within).
 
 mod fields;

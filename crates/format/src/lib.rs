@@ -1,7 +1,8 @@
-//! What the bytes and words of the Apache Iceberg table specification mean, in versions 1, 2 and 3.
+//! Implements the Apache Iceberg table specification, versions 1, 2 and 3.
 //!
-//! Bytes and Arrow arrays in, values and Arrow arrays out. There is no I/O here, no thread, no async and no clock: the
-//! caller brings the bytes and the time. Each module is a thing of the specification and names its section.
+//! Input is bytes and Arrow arrays, output is values and Arrow arrays. There is no I/O, no thread, no async and no
+//! clock: the caller supplies the bytes and the time. Each module implements a part of the specification and names its
+//! section.
 //!
 //! ```
 //! use icefield_format::expr::Expr;

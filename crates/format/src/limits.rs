@@ -1,44 +1,44 @@
-//! Limits on what untrusted input may demand.
+//! Limits for untrusted input.
 
 use crate::error::{Error, Result};
 
-/// The variable that sets [`Limits::with_memory`] where icefield is used from Python.
+/// Environment variable for [`Limits::with_memory`] when icefield is used from Python.
 pub const MEMORY_VARIABLE: &str = "ICEFIELD_DOCUMENT_MEMORY";
-/// The variable that sets [`Limits::operation_memory`] where icefield is used from Python.
+/// Environment variable for [`Limits::operation_memory`] when icefield is used from Python.
 pub const OPERATION_VARIABLE: &str = "ICEFIELD_OPERATION_MEMORY";
-/// Memory that an operation may hold for each byte of its files, where that is more than [`Limits::operation_memory`].
+/// Memory per byte of its files that an operation may hold, if that is more than [`Limits::operation_memory`].
 const OPERATION_RATIO: usize = 16;
 
-/// Bounds that every decoder of this crate checks before it allocates, recurses or loops.
+/// Limits that every decoder of this crate checks before it allocates, recurses or loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one metadata JSON document after decompression.
+    /// Decompressed size of a metadata JSON document.
     pub metadata_json_bytes: usize,
-    /// Bytes of one Avro block after decompression.
+    /// Decompressed size of an Avro block.
     pub block_bytes: usize,
-    /// Decompressed bytes of one block for each compressed byte.
+    /// Decompressed size of a block per compressed byte.
     pub block_ratio: usize,
-    /// Bytes of all blocks of one Avro file after decompression. Below 2^31, so that 32-bit Arrow offsets reach.
+    /// Decompressed size of all blocks of an Avro file. Below 2^31, so that 32-bit Arrow offsets suffice.
     pub avro_bytes: usize,
-    /// Approximate bytes of the values of one Avro file: records of few bytes may have many columns.
+    /// Approximate memory of the decoded values of an Avro file: short records may have many columns.
     pub decoded_bytes: usize,
     /// Depth of JSON values, Avro schemas and expressions.
     pub depth: usize,
-    /// Depth of nested types. Each struct takes three levels of JSON, so that this is what a JSON parser's 128 leave room
-    /// for: a table is not created that could not be loaded again.
+    /// Depth of nested types. Each struct takes three levels of JSON, and JSON parsers allow 128: this limit ensures
+    /// that a new table can be loaded again.
     pub type_depth: usize,
-    /// Fields of one schema, nested ones included.
+    /// Number of fields in a schema, nested ones included.
     pub fields: usize,
-    /// Bytes of one Puffin blob after decompression.
+    /// Decompressed size of a Puffin blob.
     pub blob_bytes: usize,
-    /// Memory that any document may take, however short its file is.
+    /// Memory that any document may take, however small its file is.
     pub least_memory: usize,
-    /// Memory that a document may take per byte of its file, beyond [`Limits::least_memory`].
+    /// Memory per byte of its file that a document may take in addition to [`Limits::least_memory`].
     pub memory_ratio: usize,
-    /// Limit of the memory that a document takes; a file that is larger than this may take four times its own size.
+    /// Memory limit of a document; if four times the size of its file is more, that is the limit.
     pub most_memory: usize,
-    /// Memory of all documents that one operation holds at the same time; those of large files may take sixteen times as
-    /// much as the files.
+    /// Memory of all documents that an operation holds at the same time; if sixteen times the size of their files is
+    /// more, that is the limit.
     pub operation_memory: usize,
 }
 
@@ -63,7 +63,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same limits, with this much memory for any document.
+    /// Returns the same limits with this memory limit for any document.
     #[must_use]
     pub fn with_memory(self, bytes: usize) -> Self {
         Self {
@@ -79,13 +79,13 @@ impl Limits {
         }
     }
 
-    /// The memory of the documents of one operation: none yet.
+    /// Starts counting the memory of an operation's documents.
     pub fn held(&self) -> Held {
         Held { most: self.operation_memory, stored: 0, bytes: 0 }
     }
 
-    /// The memory of one document whose file has `stored` bytes: a short file that becomes large is a bomb, and a
-    /// large file may become what it needs.
+    /// Returns the memory budget of a document whose file has `stored` bytes. A small file that becomes large in memory
+    /// is a bomb, but a large file may need more.
     pub fn budget(&self, stored: usize) -> Budget {
         let most = self.most_memory.max(stored.saturating_mul(4));
         let total = stored.saturating_mul(self.memory_ratio).saturating_add(self.least_memory).min(most);
@@ -93,8 +93,8 @@ impl Limits {
     }
 }
 
-/// Memory of the documents that one operation holds at the same time: each may be within its own budget, and all together
-/// more than the machine has.
+/// Memory of the documents that an operation holds at the same time. Each may be within its own budget, while all
+/// together exceed the machine's memory.
 #[derive(Debug, Clone)]
 pub struct Held {
     most: usize,
@@ -103,12 +103,12 @@ pub struct Held {
 }
 
 impl Held {
-    /// Counts the bytes of a file that was read, once however often it is named.
+    /// Counts the bytes of a file that was read; call it once per file, even if the file is used several times.
     pub fn read(&mut self, stored: usize) {
         self.stored = self.stored.saturating_add(stored);
     }
 
-    /// Counts what is kept of what was read.
+    /// Counts the memory that stays in use.
     pub fn keep(&mut self, bytes: usize) -> Result<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         let most = self.most.max(self.stored.saturating_mul(OPERATION_RATIO));
@@ -125,7 +125,7 @@ impl Held {
     }
 }
 
-/// Memory that is left for one document: charged before it is taken.
+/// Remaining memory of a document; it is charged before it is allocated.
 #[derive(Debug)]
 pub struct Budget {
     total: usize,
@@ -135,7 +135,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Charges memory, if so much is left.
+    /// Charges memory, or fails if less is left.
     pub fn charge(&mut self, bytes: usize) -> Result<()> {
         match self.left.checked_sub(bytes) {
             Some(left) => {
@@ -154,13 +154,13 @@ impl Budget {
         self.left = self.left.saturating_add(bytes).min(self.total);
     }
 
-    /// The same budget, but no more than this.
+    /// Returns the same budget, limited to `most`.
     #[must_use]
     pub(crate) fn at_most(self, most: usize) -> Self {
         Self { total: self.total.min(most), left: self.left.min(most), ..self }
     }
 
-    /// The same limits, for an Avro file of this budget: what its blocks and values may become ends with it as well.
+    /// Returns the limits for an Avro file with this budget, which also limits the size of its blocks and values.
     pub(crate) fn of_avro(&self, limits: &Limits) -> Limits {
         Limits {
             block_bytes: limits.block_bytes.min(self.total),
@@ -170,12 +170,13 @@ impl Budget {
         }
     }
 
-    /// Bytes that may be decompressed into a vector, which grows by doubling: old and new room are there at a time.
+    /// Number of bytes that may be decompressed to a vector. A vector grows by doubling, when old and new allocation
+    /// exist at the same time.
     pub(crate) fn growing(&self) -> usize {
         self.left / 3
     }
 
-    /// Takes the memory of what was decompressed; refuses what is more than [`Budget::growing`] was.
+    /// Charges decompressed memory; refuses more than [`Budget::growing`] allowed.
     pub(crate) fn charge_grown(&mut self, bytes: usize) -> Result<()> {
         let growth = bytes.saturating_mul(2);
         self.charge(bytes.saturating_add(growth))?;
@@ -183,7 +184,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Memory that is left.
+    /// Remaining memory.
     pub fn left(&self) -> usize {
         self.left
     }
@@ -193,7 +194,7 @@ impl Budget {
         self.is_spent
     }
 
-    /// What a refused charge says.
+    /// The error of a refused charge.
     pub fn error(&self) -> Error {
         let (total, stored) = (self.total, self.stored);
         Error::corrupt(

@@ -1,15 +1,15 @@
-//! Suggestions for unknown names and lists of the known ones, for error messages.
+//! Suggests known names for unknown ones, and lists known names, in error messages.
 
-/// How many names a message lists.
+/// Maximum number of names in a message.
 const LISTED: usize = 20;
 
-/// Names beyond these counts and lengths are not compared: a message must not take long.
+/// More or longer names are not compared, so that creating a message is fast.
 const COMPARED: usize = 10_000;
 const LONGEST: usize = 64;
 
-/// The known name closest to `name`, if one is close enough to be what was meant.
+/// Returns the known name closest to `name`, if it is close enough to be what was meant.
 ///
-/// Letter case does not count. A name that begins with the other is close as well: `dist` and `distance`.
+/// Case is ignored. A name that starts with the other one is also close: `dist` and `distance`.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = folded(name)?;
     let allowed = (wanted.len() / 3).max(1);
@@ -30,12 +30,12 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     best.map(|(_, name)| name)
 }
 
-/// `"; did you mean \"name\"?"`, or nothing.
+/// Returns `"; did you mean \"name\"?"`, or an empty text.
 pub fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(name, known).map(|found| format!("; did you mean {found:?}?")).unwrap_or_default()
 }
 
-/// The names with commas between them; of many the first ones, and how many more there are.
+/// Lists the names, separated by commas; long lists are cut and end with the number of further names.
 pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     let mut text = names.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
@@ -50,7 +50,7 @@ fn folded(name: &str) -> Option<Vec<char>> {
     (1..=LONGEST).contains(&chars.len()).then_some(chars)
 }
 
-/// How many characters must be inserted, deleted, replaced or swapped with their neighbour.
+/// Number of characters to insert, delete, replace or swap with their neighbour.
 fn distance(from: &[char], to: &[char]) -> usize {
     let mut before_last: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=to.len()).collect();

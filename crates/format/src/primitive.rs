@@ -1,7 +1,7 @@
-//! Primitive types and their text ("Primitive Types"; Appendix C, "Schemas").
+//! Primitive types, and how they are parsed and formatted ("Primitive Types"; Appendix C, "Schemas").
 //!
-//! The text is the one of the Java library: names without regard to case, blanks only where the library takes them,
-//! and parameters always written out (`geometry` is written as `geometry(OGC:CRS84)`).
+//! The text form is that of the Java library: names in any case, blanks only where the library accepts them, and
+//! parameters always written (`geometry` becomes `geometry(OGC:CRS84)`).
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -11,18 +11,18 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::nearest::{hint, listed};
 
-/// The coordinate reference system of geometry and geography that names none.
+/// Default coordinate reference system of geometry and geography.
 pub const DEFAULT_CRS: &str = "OGC:CRS84";
 
-/// The most digits that a decimal can have.
+/// Maximum precision of a decimal.
 pub const MAX_DECIMAL_PRECISION: u8 = 38;
 
 /// A primitive type of the specification.
 ///
-/// Two geometries are equal when their coordinate reference systems differ in letter case only, as in the Java library.
+/// Geometries whose coordinate reference systems differ only in case are equal, as in the Java library.
 #[derive(Debug, Clone)]
 pub enum PrimitiveType {
-    /// v3: always null; the type of a column whose type is not known yet.
+    /// v3: always null; for a column whose type is not known yet.
     Unknown,
     /// True or false.
     Boolean,
@@ -36,32 +36,32 @@ pub enum PrimitiveType {
     Double,
     /// Fixed-point decimal, precision 1 to 38.
     Decimal {
-        /// Digits in all.
+        /// Total number of digits.
         precision: u8,
-        /// Digits after the point.
+        /// Number of fractional digits.
         scale: u8,
     },
-    /// Days from 1970-01-01.
+    /// Days since 1970-01-01.
     Date,
-    /// Microseconds from midnight.
+    /// Microseconds since midnight.
     Time,
-    /// Microseconds, no zone.
+    /// Microseconds, without a zone.
     Timestamp,
-    /// Microseconds from the epoch, UTC.
+    /// Microseconds since the epoch, in UTC.
     Timestamptz,
-    /// v3: nanoseconds, no zone.
+    /// v3: nanoseconds, without a zone.
     TimestampNs,
-    /// v3: nanoseconds from the epoch, UTC.
+    /// v3: nanoseconds since the epoch, in UTC.
     TimestamptzNs,
     /// UTF-8 text.
     String,
     /// 16 bytes, big endian.
     Uuid,
-    /// Bytes of one length.
+    /// Bytes of a fixed length.
     Fixed(u32),
-    /// Bytes.
+    /// Bytes of any length.
     Binary,
-    /// v3: planar shapes as WKB. `None` is the default CRS, `OGC:CRS84`.
+    /// v3: planar shapes as WKB; without a CRS, the default `OGC:CRS84` applies.
     Geometry {
         /// Coordinate reference system, as written.
         crs: Option<Arc<str>>,
@@ -70,14 +70,14 @@ pub enum PrimitiveType {
     Geography {
         /// Coordinate reference system, as written.
         crs: Option<Arc<str>>,
-        /// How edges run; `None` is the default, spherical.
+        /// Interpolation of edges; `None` is the default, spherical.
         algorithm: Option<EdgeAlgorithm>,
     },
-    /// A type name of a later specification: kept as written so that the table loads; whatever touches it refuses.
+    /// A type name of a later specification, kept as written so that the table loads; any use of it is refused.
     Unrecognized(Arc<str>),
 }
 
-/// How the edges of a geography are interpolated.
+/// Interpolation of the edges of a geography.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum EdgeAlgorithm {
     /// Great circles (the default).
@@ -94,10 +94,10 @@ pub enum EdgeAlgorithm {
 }
 
 impl EdgeAlgorithm {
-    /// Every algorithm.
+    /// All algorithms.
     pub const ALL: [Self; 5] = [Self::Spherical, Self::Vincenty, Self::Thomas, Self::Andoyer, Self::Karney];
 
-    /// Reads a name, in any letter case.
+    /// Parses a name in any case.
     pub fn parse(name: &str) -> Result<Self> {
         Self::ALL
             .into_iter()
@@ -122,7 +122,7 @@ impl fmt::Display for EdgeAlgorithm {
     }
 }
 
-/// The types whose name is all there is to say.
+/// Types without parameters, by name.
 const PLAIN: [(&str, PrimitiveType); 17] = [
     ("unknown", PrimitiveType::Unknown),
     ("boolean", PrimitiveType::Boolean),
@@ -143,11 +143,11 @@ const PLAIN: [(&str, PrimitiveType); 17] = [
     ("geography", PrimitiveType::Geography { crs: None, algorithm: None }),
 ];
 
-/// Names that cannot be a type of a later specification, because they already mean something.
+/// Names that a later specification cannot give to a type, because they already have a meaning.
 const TAKEN: [&str; 6] = ["decimal", "fixed", "struct", "list", "map", "variant"];
 
 impl PrimitiveType {
-    /// Reads the text of a primitive type; a name that the specification does not have is an error.
+    /// Parses a primitive type; an unknown name is an error.
     pub fn parse(text: &str) -> Result<Self> {
         if let Some(plain) = plain(text) {
             return Ok(plain);
@@ -167,8 +167,8 @@ impl PrimitiveType {
         Err(not_a_type(text))
     }
 
-    /// Like [`PrimitiveType::parse`], but keeps a name that the specification does not have as
-    /// [`PrimitiveType::Unrecognized`]. Wrong parameters of a type that it has are an error here as well.
+    /// Like [`PrimitiveType::parse`], but keeps an unknown name as [`PrimitiveType::Unrecognized`]. Invalid parameters
+    /// of a known type are still an error.
     pub fn parse_lenient(text: &str) -> Result<Self> {
         Self::parse(text).or_else(|error| {
             let name: String =
@@ -180,7 +180,7 @@ impl PrimitiveType {
         })
     }
 
-    /// The coordinate reference system of a geometry or geography, the default where none is written.
+    /// Coordinate reference system of a geometry or geography, by default [`DEFAULT_CRS`].
     pub fn crs(&self) -> Option<&str> {
         match self {
             Self::Geometry { crs } | Self::Geography { crs, .. } => Some(crs.as_deref().unwrap_or(DEFAULT_CRS)),
@@ -188,7 +188,7 @@ impl PrimitiveType {
         }
     }
 
-    /// How the edges of a geography are interpolated, the default where nothing is written.
+    /// Interpolation of a geography's edges, by default spherical.
     pub fn edge_algorithm(&self) -> Option<EdgeAlgorithm> {
         match self {
             Self::Geography { algorithm, .. } => Some(algorithm.unwrap_or_default()),
@@ -201,7 +201,7 @@ fn plain(name: &str) -> Option<PrimitiveType> {
     PLAIN.iter().find(|(plain, _)| plain.eq_ignore_ascii_case(name)).map(|(_, ty)| ty.clone())
 }
 
-/// Names of other systems and languages for types, and what the type is called here.
+/// Type names of other systems and languages, with the names used here.
 const ALIASES: [(&str, &str); 34] = [
     ("bigint", "long"),
     ("int64", "long"),
@@ -239,7 +239,7 @@ const ALIASES: [(&str, &str); 34] = [
     ("fixed", "fixed[16]"),
 ];
 
-/// The error for text that names no type: what was probably meant, and the types that there are.
+/// Creates the error for a text that is not a type: the type that was probably meant, and the existing types.
 fn not_a_type(text: &str) -> Error {
     let name = text.split(['(', '[', '<']).next().unwrap_or_default().trim();
     let lower = name.to_ascii_lowercase();
@@ -257,13 +257,13 @@ fn not_a_type(text: &str) -> Error {
     Error::invalid(format!("not a type: {text:?}{meant} (types: {}, {parameters})", listed(plain())))
 }
 
-/// What stands behind `name`, if the text begins with it in any letter case.
+/// Returns the text after `name`, if the text starts with that name in any case.
 fn after_name<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (head, tail) = text.split_at_checked(name.len())?;
     head.eq_ignore_ascii_case(name).then_some(tail)
 }
 
-/// The blanks of Java's `\s`.
+/// Removes the blanks of Java's `\s`.
 fn trim(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r'])
 }
@@ -272,7 +272,7 @@ fn between(text: &str, open: char, close: char) -> Option<&str> {
     text.strip_prefix(open)?.strip_suffix(close)
 }
 
-/// The text inside the parentheses of a geometry or geography; `None` where there are no parentheses.
+/// Returns the text in the parentheses of a geometry or geography; `None` without parentheses.
 fn geo_parameters<'a>(text: &str, rest: &'a str) -> Result<Option<&'a str>> {
     let rest = rest.trim_start_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r']);
     if rest.is_empty() {
@@ -315,7 +315,7 @@ fn geography(text: &str, rest: &str) -> Result<PrimitiveType> {
 
 fn fixed(text: &str, rest: &str) -> Result<PrimitiveType> {
     let length = between(rest, '[', ']').and_then(number).ok_or_else(|| not_a_type(text))?;
-    // lengths are 32-bit signed integers in the Java library
+    // The Java library stores lengths as 32-bit signed integers.
     match i32::try_from(length) {
         Ok(length) => Ok(PrimitiveType::Fixed(length.unsigned_abs())),
         Err(_) => Err(Error::invalid(format!("length out of range: {text:?}"))),
@@ -327,7 +327,7 @@ fn decimal(text: &str, rest: &str) -> Result<PrimitiveType> {
     let (precision, scale) = parameters
         .and_then(|(precision, scale)| Some((number(precision)?, number(scale)?)))
         .ok_or_else(|| not_a_type(text))?;
-    // a scale above the precision is odd, but legal: 0.00012 is a decimal(2, 5)
+    // A scale above the precision is unusual, but valid: 0.00012 is a decimal(2, 5).
     let digits = |n: u64| u8::try_from(n).ok().filter(|n| *n <= MAX_DECIMAL_PRECISION);
     match (digits(precision), digits(scale)) {
         (Some(precision), Some(scale)) => Ok(PrimitiveType::Decimal { precision, scale }),
@@ -338,7 +338,7 @@ fn decimal(text: &str, rest: &str) -> Result<PrimitiveType> {
 fn number(text: &str) -> Option<u64> {
     let digits = trim(text);
     let all_digits = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    // a number that overflows is a number nevertheless: too large for every use
+    // An overflow is still a number, which every use rejects as too large.
     all_digits.then(|| digits.parse().unwrap_or(u64::MAX))
 }
 

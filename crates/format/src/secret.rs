@@ -1,8 +1,8 @@
-//! Strings that are not printed: passwords, keys and tokens.
+//! Strings that must not be printed: passwords, keys and tokens.
 
 use std::fmt;
 
-/// What is printed instead of a secret.
+/// Printed instead of a secret.
 pub const HIDDEN: &str = "********";
 
 /// A password, key or token. `Debug` and `Display` print [`HIDDEN`]; [`Secret::reveal`] returns the text.
@@ -10,12 +10,12 @@ pub const HIDDEN: &str = "********";
 pub struct Secret(String);
 
 impl Secret {
-    /// A secret text.
+    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// Returns the text, for the one place that sends it.
+    /// Returns the text, in order to send it.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! The codecs of Avro blocks (Avro, "Required Codecs", "Optional Codecs").
+//! Compresses and decompresses Avro blocks (Avro, "Required Codecs", "Optional Codecs").
 
 use std::fmt;
 use std::io::Read;
@@ -9,24 +9,24 @@ use lzma_rust2::XzReader;
 use crate::limits::MEMORY_VARIABLE;
 use crate::{Error, Limits, Result};
 
-/// How the blocks of a file are compressed.
+/// Compression codec of a file's blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Codec {
-    /// Not at all.
+    /// Uncompressed.
     Null,
-    /// DEFLATE (RFC 1951) without a wrapper. Iceberg's properties call it `gzip`.
+    /// DEFLATE (RFC 1951) without a wrapper; Iceberg's properties call it `gzip`.
     Deflate,
     /// Snappy, followed by the CRC-32 of the uncompressed bytes, big endian.
     Snappy,
     /// Zstandard frames.
     Zstandard,
-    /// A bzip2 stream. It is read, and not written.
+    /// A bzip2 stream; read only.
     Bzip2,
-    /// An xz stream. It is read, and not written.
+    /// An xz stream; read only.
     Xz,
 }
 
-/// Memory that an xz stream may ask for, in KiB: the largest of the usual presets takes 64 MiB and a little.
+/// Memory limit of an xz stream in KiB; the largest usual preset needs slightly more than 64 MiB.
 const XZ_KIB: u32 = 80 << 10;
 
 /// A codec and its compression level.
@@ -34,19 +34,20 @@ const XZ_KIB: u32 = 80 << 10;
 pub struct Compression {
     /// The codec.
     pub codec: Codec,
-    /// The level in the codec's terms; `None` is our default: deflate 6 (about as small with libdeflate as Java's 9), zstd 1.
+    /// Level in the codec's own scale. `None` is our default: deflate 6 (with libdeflate about as small as Java's 9),
+    /// zstd 1.
     pub level: Option<i32>,
 }
 
 impl Default for Compression {
-    /// The default of `write.avro.compression-codec` for metadata is `gzip`.
+    /// `gzip`, the default of `write.avro.compression-codec` for metadata.
     fn default() -> Self {
         Self { codec: Codec::Deflate, level: None }
     }
 }
 
 impl Codec {
-    /// The codec that `avro.codec` names.
+    /// Parses the codec name in `avro.codec`.
     pub fn from_header(name: &[u8]) -> Result<Self> {
         match name {
             b"null" => Ok(Self::Null),
@@ -62,7 +63,7 @@ impl Codec {
         }
     }
 
-    /// The codec that the property `write.avro.compression-codec` names, in any case.
+    /// Parses the codec name in the property `write.avro.compression-codec`, in any case.
     pub fn from_property(name: &str) -> Result<Self> {
         match name.to_ascii_lowercase().as_str() {
             "uncompressed" | "none" | "null" => Ok(Self::Null),
@@ -73,7 +74,7 @@ impl Codec {
         }
     }
 
-    /// The word of `avro.codec`.
+    /// Name of the codec in `avro.codec`.
     pub fn header(self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -86,14 +87,14 @@ impl Codec {
     }
 }
 
-/// Decompresses block after block into one buffer.
+/// Decompresses blocks, one at a time, in a reused buffer.
 pub struct Decompressor {
     codec: Codec,
     block_bytes: usize,
     block_ratio: usize,
-    /// Decompressed bytes that a block of any length may have.
+    /// Decompressed size that any block may have, whatever its compressed size.
     least_bytes: usize,
-    /// Decompressed bytes that all further blocks may have.
+    /// Remaining decompressed size of all further blocks.
     left: usize,
     buffer: Vec<u8>,
     deflate: libdeflater::Decompressor,
@@ -113,7 +114,7 @@ enum Failure {
 }
 
 impl Decompressor {
-    /// For the blocks of one file.
+    /// Decompresses the blocks of one file, with a limit for the whole file.
     pub fn new(codec: Codec, limits: &Limits) -> Self {
         Self {
             codec,
@@ -127,13 +128,14 @@ impl Decompressor {
         }
     }
 
-    /// For the blocks of a data file of any size, each dropped before the next is read: only single blocks are bounded. A large
-    /// value of zeros compresses to almost nothing, so a ratio alone cannot be the limit.
+    /// Decompresses the blocks of a data file of any size. Each block is dropped before the next is read, so only
+    /// single blocks are limited. A large value of zeros compresses to almost nothing, so a ratio alone cannot be the
+    /// limit.
     pub fn of_blocks(codec: Codec, limits: &Limits) -> Self {
         Self { left: usize::MAX, least_bytes: limits.least_memory, ..Self::new(codec, limits) }
     }
 
-    /// The bytes of one block. `offset` is the block's, for errors.
+    /// Decompresses one block. `offset` is the block's, for errors.
     pub fn run<'a>(&'a mut self, data: &'a [u8], offset: u64) -> Result<&'a [u8]> {
         let bad = |message: String| Error::corrupt_at("Avro block", offset, message);
         let by_size = data.len().saturating_mul(self.block_ratio).max(self.least_bytes);
@@ -169,7 +171,8 @@ impl Decompressor {
         Ok(written)
     }
 
-    /// Avro does not store the decompressed length: a buffer that is too small is enlarged, up to `most`.
+    /// Decompresses without a known length, which Avro does not store: if the buffer is too small it is enlarged, up to
+    /// `most`.
     fn growing(&mut self, data: &[u8], most: usize) -> Result<usize, String> {
         self.make_room(data.len().saturating_mul(4).max(1 << 17).min(most));
         loop {
@@ -183,12 +186,12 @@ impl Decompressor {
         }
     }
 
-    /// Reads a stream to its end, which is within `most` bytes.
+    /// Reads a stream to its end; an error if it has more than `most` bytes.
     fn streamed(&mut self, stream: &mut dyn Read, most: usize) -> Result<usize, String> {
         let mut length = 0;
         loop {
             if length == self.buffer.len().min(most) {
-                // Whether the stream ends here is known when it is asked for one more byte.
+                // Only an attempt to read another byte shows whether the stream ends here.
                 if length == most {
                     return match stream.read(&mut [0]).map_err(|error| error.to_string())? {
                         0 => Ok(length),
@@ -238,7 +241,7 @@ fn beyond(most: usize) -> String {
     )
 }
 
-/// Compresses block after block.
+/// Compresses blocks, one at a time.
 pub struct Compressor {
     codec: Codec,
     deflate: Option<libdeflater::Compressor>,
@@ -252,7 +255,7 @@ impl fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// For the blocks of one file. A level that the codec does not have is refused.
+    /// Compresses the blocks of one file. A level that the codec does not have is refused.
     pub fn new(compression: Compression) -> Result<Self> {
         let Compression { codec, level } = compression;
         let mut made = Self { codec, deflate: None, zstd: None };
@@ -265,7 +268,7 @@ impl Compressor {
                     codec.header()
                 )));
             }
-            // zlib's default level is -1.
+            // zlib writes its default level as -1.
             Codec::Deflate => {
                 let level = level.filter(|&level| level != -1).unwrap_or(6);
                 let level = libdeflater::CompressionLvl::new(level).map_err(|_| refused())?;
@@ -283,7 +286,7 @@ impl Compressor {
         Ok(made)
     }
 
-    /// The bytes that a block stores for `data`.
+    /// Compresses `data` to the stored bytes of a block.
     pub fn run(&mut self, data: &[u8]) -> Result<Vec<u8>> {
         let failed = |error: String| Error::invalid(format!("cannot compress an Avro block: {error}"));
         match (self.codec, &mut self.deflate, &mut self.zstd) {

@@ -1,4 +1,4 @@
-//! Header and blocks of an Avro file (Avro, "Object Container Files").
+//! Reads the header and blocks of Avro files (Avro, "Object Container Files").
 
 use std::sync::Arc;
 
@@ -6,39 +6,39 @@ use super::codec::Codec;
 use super::cursor::{Cursor, Fault};
 use crate::{Error, Limits, Result};
 
-/// The first four bytes.
+/// First four bytes of a file.
 pub const MAGIC: [u8; 4] = *b"Obj\x01";
-/// Bytes of the marker after each block.
+/// Length of the sync marker after each block.
 pub const SYNC_BYTES: usize = 16;
 const HEADER: &str = "Avro header";
-/// Limit of the keys of a header.
+/// Limit of the keys in a header.
 const MOST_PAIRS: u64 = 10_000;
 
-/// An Avro file whose header has been read.
+/// An Avro file whose header has been parsed.
 #[derive(Debug, Clone)]
 pub struct Container<'a> {
-    /// Keys and values of the header, in their order.
+    /// Keys and values of the header, in file order.
     pub metadata: Vec<(&'a str, &'a [u8])>,
-    /// How blocks are compressed.
+    /// Compression codec of the blocks.
     pub codec: Codec,
     sync: [u8; SYNC_BYTES],
     body: &'a [u8],
     length: usize,
 }
 
-/// A block, still compressed.
+/// A compressed block.
 #[derive(Debug, Clone, Copy)]
 pub struct Block<'a> {
-    /// The number of records that it claims; nothing may be allocated by this number.
+    /// Number of records that it claims to have; do not allocate by this number.
     pub count: u64,
     /// The compressed records.
     pub data: &'a [u8],
-    /// Byte of the file at which `data` begins.
+    /// Offset of `data` in the file.
     pub offset: u64,
 }
 
 impl<'a> Container<'a> {
-    /// Reads the header of a file.
+    /// Parses the header of a file.
     pub fn open(bytes: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(bytes);
         let at = |cursor: &Cursor<'_>| (bytes.len() - cursor.rest().len()) as u64;
@@ -56,39 +56,39 @@ impl<'a> Container<'a> {
         Ok(Self { metadata, codec, sync, body: cursor.rest(), length: bytes.len() })
     }
 
-    /// The marker that stands at the end of the header and after each block.
+    /// Sync marker at the end of the header and of each block.
     pub fn sync(&self) -> [u8; SYNC_BYTES] {
         self.sync
     }
 
-    /// Bytes of the header: where the first block begins.
+    /// Length of the header, which is the offset of the first block.
     pub fn header_length(&self) -> usize {
         self.length - self.body.len()
     }
 
-    /// The value of a key of the header.
+    /// Value of a header key.
     pub fn value(&self, key: &str) -> Option<&'a [u8]> {
         self.metadata.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
     }
 
-    /// The value of a key of the header, if it is text.
+    /// Value of a header key, if it is text.
     pub fn text(&self, key: &str) -> Option<&'a str> {
         self.value(key).and_then(|value| std::str::from_utf8(value).ok())
     }
 
-    /// The writer's schema.
+    /// Parses the writer's schema.
     pub fn schema(&self, limits: &Limits) -> Result<super::Schema> {
         let json = self.value("avro.schema").ok_or_else(|| Error::corrupt(HEADER, "avro.schema is missing"))?;
         super::Schema::parse(json, limits)
     }
 
-    /// The writer's schema, parsed once for the files of this thread that have the same.
+    /// The writer's schema; files on this thread with the same schema share one parsed copy.
     pub fn shared_schema(&self, limits: &Limits) -> Result<Arc<super::Schema>> {
         let json = self.value("avro.schema").ok_or_else(|| Error::corrupt(HEADER, "avro.schema is missing"))?;
         super::parse_shared(json, limits)
     }
 
-    /// The blocks, in their order; an error ends them.
+    /// Iterates over the blocks, until the first error.
     pub fn blocks(&self) -> Blocks<'a> {
         Blocks { cursor: Cursor::new(self.body), sync: self.sync, length: self.length, ended: false }
     }
@@ -102,7 +102,7 @@ fn metadata<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(&'a str, &'a [u8])>, Fau
         if count == 0 {
             return Ok(pairs);
         }
-        // A pair takes two bytes at least.
+        // A pair has two bytes or more.
         if count > cursor.rest().len() as u64 / 2 || count > MOST_PAIRS.saturating_sub(pairs.len() as u64) {
             *cursor = before;
             return Err(Fault::TooLong);

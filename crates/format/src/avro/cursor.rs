@@ -1,28 +1,28 @@
-//! A bounded walk over the bytes of one header or block (Avro, "Binary Encoding").
+//! Reads values from the bytes of a header or block, within their bounds (Avro, "Binary Encoding").
 
 use crate::Error;
 
-/// The high bit of each byte of a word: set where a varint goes on.
+/// High bit of each byte of a word, which is set in a varint byte that is followed by another.
 const GOES_ON: u64 = 0x8080_8080_8080_8080;
-/// One in each byte of a word: multiplying by it sums the bytes into the highest one.
+/// One in each byte of a word: multiplication by it adds all bytes in the highest byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// Why a value could not be decoded. Small and without a place: the place is added once, by [`Fault::at`].
+/// Why a value could not be decoded. Small and without a position, which is added once, by [`Fault::at`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The input ends within a value.
+    /// The input ends inside a value.
     End,
-    /// A varint of more than ten bytes, or one that does not fit 64 bits.
+    /// A varint of more than ten bytes, or a number that does not fit in 64 bits.
     LongVarint,
-    /// A length or count below zero.
+    /// A negative length or count.
     Negative,
-    /// A length or count beyond what is left.
+    /// A length or count that exceeds the remaining bytes.
     TooLong,
     /// A number that does not fit the column's type.
     Range,
-    /// The number of a union branch that does not exist, or a null where a value is required.
+    /// A union branch that does not exist, or null for a required value.
     Branch,
-    /// A boolean that is neither 0 nor 1.
+    /// A boolean other than 0 and 1.
     Boolean,
     /// Bytes that do not have the length of the type.
     Length,
@@ -31,7 +31,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// One sentence for a person.
+    /// Message of one sentence.
     pub fn message(self) -> &'static str {
         match self {
             Self::End => "the input ends within a value",
@@ -46,42 +46,42 @@ impl Fault {
         }
     }
 
-    /// The error: this fault at a byte offset of a named part.
+    /// Creates the error for this fault at an offset in a named part.
     #[cold]
     pub fn at(self, place: impl Into<String>, offset: u64) -> Error {
         Error::corrupt_at(place, offset, self.message())
     }
 }
 
-/// What is left of a slice. A failed read leaves the cursor at the value it failed on.
+/// The remaining bytes. After a failed read the cursor is still at the value that failed.
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Cursor<'a> {
-    /// A walk over `bytes` from their start.
+    /// Starts at the first byte of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// The bytes that are left.
+    /// The remaining bytes.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Whether nothing is left.
+    /// Whether no bytes remain.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// The bytes between an earlier state of this cursor and now.
+    /// The bytes between an earlier state of this cursor and the current one.
     pub fn since(&self, earlier: &Self) -> &'a [u8] {
         let taken = earlier.rest.len().saturating_sub(self.rest.len());
         earlier.rest.get(..taken).unwrap_or_default()
     }
 
-    /// The next `n` bytes: the only place where a length meets the slice.
+    /// Reads `n` bytes. All lengths from the input are checked here.
     #[inline]
     pub fn take(&mut self, n: u64) -> Result<&'a [u8], Fault> {
         let n = usize::try_from(n).map_err(|_| Fault::TooLong)?;
@@ -90,7 +90,7 @@ impl<'a> Cursor<'a> {
         Ok(head)
     }
 
-    /// The next `N` bytes.
+    /// Reads `N` bytes.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
         let (head, tail) = self.rest.split_first_chunk::<N>().ok_or(Fault::End)?;
@@ -98,7 +98,7 @@ impl<'a> Cursor<'a> {
         Ok(*head)
     }
 
-    /// A zigzag varint: Avro's `int` and `long`.
+    /// Reads a zigzag varint: Avro's `int` and `long`.
     #[inline]
     pub fn long(&mut self) -> Result<i64, Fault> {
         match *self.rest {
@@ -129,7 +129,7 @@ impl<'a> Cursor<'a> {
         Err(if self.rest.len() < 10 { Fault::End } else { Fault::LongVarint })
     }
 
-    /// Avro's `int`.
+    /// Reads Avro's `int`.
     #[inline]
     pub fn int(&mut self) -> Result<i32, Fault> {
         let before = *self;
@@ -139,7 +139,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// A length: a varint that is not negative.
+    /// Reads a length: a varint that is not negative.
     #[inline]
     pub fn length(&mut self) -> Result<u64, Fault> {
         let before = *self;
@@ -149,7 +149,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Avro's `bytes` and `string`: a length, and as many bytes.
+    /// Reads Avro's `bytes` or `string`: a length, followed by that number of bytes.
     #[inline]
     pub fn bytes(&mut self) -> Result<&'a [u8], Fault> {
         let before = *self;
@@ -157,7 +157,7 @@ impl<'a> Cursor<'a> {
         self.take(length).inspect_err(|_| *self = before)
     }
 
-    /// Avro's `boolean`.
+    /// Reads Avro's `boolean`.
     #[inline]
     pub fn boolean(&mut self) -> Result<bool, Fault> {
         match *self.rest {
@@ -170,8 +170,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The head of a block of an array or map: how many items follow, and in how many bytes where the writer said so.
-    /// Zero items end the array.
+    /// Reads the start of a block in an array or map: the number of items, and their size in bytes if the writer added
+    /// it. A block without items ends the array.
     #[inline]
     pub fn items(&mut self) -> Result<(u64, Option<u64>), Fault> {
         let count = self.long()?;
@@ -181,7 +181,7 @@ impl<'a> Cursor<'a> {
         Ok((count.unsigned_abs(), Some(self.length()?)))
     }
 
-    /// Passes over `n` varints, eight bytes at a time.
+    /// Skips `n` varints, eight bytes at a time.
     #[inline]
     pub fn skip_varints(&mut self, n: u64) -> Result<(), Fault> {
         let mut left = n;
@@ -207,7 +207,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// The end of [`Cursor::skip_varints`], where fewer than eight bytes are left.
+    /// The end of [`Cursor::skip_varints`], when fewer than eight bytes remain.
     fn skip_last_varints(&mut self, rest: &'a [u8], mut left: u64) -> Result<(), Fault> {
         for (index, &byte) in rest.iter().enumerate() {
             if byte < 0x80 {
@@ -222,7 +222,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The signed number of a zigzag-encoded one.
+/// Decodes a zigzag-encoded number.
 #[inline]
 pub fn unzigzag(bits: u64) -> i64 {
     (bits >> 1).cast_signed() ^ -(bits & 1).cast_signed()

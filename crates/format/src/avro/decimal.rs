@@ -1,8 +1,8 @@
-//! The logical type `decimal` of Avro: its unscaled number.
+//! Decodes Avro's logical type `decimal`.
 
 use super::Fault;
 
-/// The number of a big-endian two's complement of any length; bytes before the last sixteen may only repeat the sign.
+/// Decodes a big-endian two's complement number of any length; bytes before the last sixteen may only repeat the sign.
 ///
 /// # Errors
 /// [`Fault::Length`] for no bytes, [`Fault::Range`] for a number of more than 128 bits.

@@ -1,20 +1,20 @@
-//! Writing Avro: values, blocks, files (Avro, "Binary Encoding", "Object Container Files").
+//! Writes Avro values, blocks and files (Avro, "Binary Encoding", "Object Container Files").
 
 use super::codec::{Compression, Compressor};
 use super::container::{MAGIC, SYNC_BYTES};
 use crate::Result;
 
-/// Bytes of a block before compression at which Java's writer ends it.
+/// Uncompressed size at which a block ends, as in Java's writer.
 const BLOCK_BYTES: usize = 64_000;
 
-/// Values, one after the other.
+/// Encodes values one after the other.
 #[derive(Debug, Default)]
 pub struct Encoder {
     bytes: Vec<u8>,
 }
 
 impl Encoder {
-    /// A zigzag varint: Avro's `int` and `long`.
+    /// Writes a zigzag varint: Avro's `int` and `long`.
     pub fn long(&mut self, value: i64) {
         let mut bits = ((value << 1) ^ (value >> 63)).cast_unsigned();
         while bits >= 0x80 {
@@ -24,71 +24,71 @@ impl Encoder {
         self.bytes.push(bits as u8);
     }
 
-    /// Avro's `int`.
+    /// Writes Avro's `int`.
     pub fn int(&mut self, value: i32) {
         self.long(i64::from(value));
     }
 
-    /// A length or count.
+    /// Writes a length or count.
     pub fn length(&mut self, length: usize) {
-        // No slice is longer than `isize::MAX`.
+        // Slices are never longer than `isize::MAX`.
         self.long(i64::try_from(length).unwrap_or(i64::MAX));
     }
 
-    /// Avro's `bytes`, and `string` as UTF-8.
+    /// Writes Avro's `bytes`, or a `string` as UTF-8.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.length(bytes.len());
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Avro's `boolean`.
+    /// Writes Avro's `boolean`.
     pub fn boolean(&mut self, value: bool) {
         self.bytes.push(u8::from(value));
     }
 
-    /// Bytes as they are: Avro's `fixed`, `float` and `double`.
+    /// Writes bytes without a length: Avro's `fixed`, `float` and `double`.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The branch of a union of null and something: 0 for null.
+    /// Writes the branch of a union of null and another type; null is branch 0.
     pub fn some(&mut self, is_some: bool) {
         self.bytes.push(if is_some { 2 } else { 0 });
     }
 
-    /// An optional `int` or `long`.
+    /// Writes an optional `int` or `long`.
     pub fn optional_long(&mut self, value: Option<i64>) {
         self.some(value.is_some());
         value.into_iter().for_each(|value| self.long(value));
     }
 
-    /// Optional `bytes`, or an optional `string`.
+    /// Writes optional `bytes` or an optional `string`.
     pub fn optional_bytes(&mut self, value: Option<&[u8]>) {
         self.some(value.is_some());
         value.into_iter().for_each(|value| self.bytes(value));
     }
 
-    /// How many bytes stand here.
+    /// Number of bytes so far.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether nothing stands here.
+    /// Whether there are no bytes yet.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }
 
-/// An Avro file in the making.
+/// Writes an Avro file.
 #[derive(Debug)]
 pub struct ContainerWriter {
     file: Vec<u8>,
-    /// Bytes of the file that were taken away.
+    /// Number of bytes that were already taken from the file.
     taken: usize,
     sync: [u8; SYNC_BYTES],
     compressor: Compressor,
@@ -97,7 +97,7 @@ pub struct ContainerWriter {
 }
 
 impl ContainerWriter {
-    /// A file with the given header. `sync` is the marker between blocks: any 16 bytes, preferably random.
+    /// Starts a file with this header. `sync` is the marker between blocks: any 16 bytes, preferably random.
     pub fn new(
         schema: &str,
         metadata: &[(&str, &str)],
@@ -137,24 +137,24 @@ impl ContainerWriter {
         self.taken + self.file.len() + self.block.len()
     }
 
-    /// Bytes held in memory, compressed or not.
+    /// Number of bytes in memory, compressed or not.
     pub fn waiting(&self) -> usize {
         self.file.len() + self.block.len()
     }
 
-    /// The bytes of the file behind those that were taken before. The open block is not among them.
+    /// Takes the bytes of the file since the last call, without the open block.
     pub fn take(&mut self) -> Vec<u8> {
         self.taken += self.file.len();
         std::mem::take(&mut self.file)
     }
 
-    /// The bytes of the file, but for those that were taken.
+    /// Returns the remaining bytes of the file.
     pub fn finish(mut self) -> Result<Vec<u8>> {
         self.end_block()?;
         Ok(self.file)
     }
 
-    /// Ends the open block, if it has records.
+    /// Ends the open block if it has records.
     pub fn end_block(&mut self) -> Result<()> {
         if self.records == 0 {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Avro schemas of Iceberg types, as the Java library writes them ("Appendix A: Avro").
+//! Creates Avro schemas for Iceberg types, like the Java library ("Appendix A: Avro").
 
 use hashbrown::HashSet;
 use serde_json::{Map, Value as Json, json};
@@ -7,13 +7,13 @@ use super::name::sanitized;
 use crate::types::{Field, PrimitiveType, StructType, Type};
 use crate::{Error, Result};
 
-/// The schema of a record that is called `name`, as JSON.
+/// Returns the schema of a record called `name`, as JSON.
 pub fn record_schema(name: &str, ty: &StructType) -> Result<Json> {
     let mut made = Maker::default();
     made.record(name, ty)
 }
 
-/// Bytes of a decimal of this precision: the fewest that hold each number with this many digits.
+/// Minimum number of bytes that can hold every decimal of this precision.
 pub fn decimal_bytes(precision: u8) -> usize {
     let largest = 10i128.saturating_pow(u32::from(precision)).saturating_sub(1);
     (1..16).find(|bytes| largest < 1i128 << (bytes * 8 - 1)).unwrap_or(16)
@@ -21,7 +21,7 @@ pub fn decimal_bytes(precision: u8) -> usize {
 
 #[derive(Default)]
 struct Maker {
-    /// Avro allows a named type to be defined once; further uses refer to it by name.
+    /// Named types that are already defined: Avro allows one definition, and later uses must refer to it by name.
     named: HashSet<String>,
 }
 

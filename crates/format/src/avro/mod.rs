@@ -1,8 +1,8 @@
-//! The Avro container as manifests and manifest lists use it ("Appendix A: Avro"; Avro 1.12, "Object Container Files").
+//! Avro files as manifests and manifest lists use them ("Appendix A: Avro"; Avro 1.12, "Object Container Files").
 //!
-//! Header, blocks, codecs and the writer's schema are general. There is no value tree: a reader of records compiles the
-//! writer's schema once into steps, and walks each decompressed block with a [`Cursor`] straight into columns
-//! (`manifest::entries`), passing over unwanted values with [`Skip`].
+//! Header, blocks, codecs and the writer's schema are general. There is no tree of values: a reader compiles the
+//! writer's schema to steps once, and then decodes each block with a [`Cursor`] directly to columns
+//! (`manifest::entries`), skipping other values with [`Skip`].
 
 pub mod codec;
 pub mod container;

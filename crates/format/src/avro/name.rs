@@ -1,10 +1,10 @@
-//! Avro names of Iceberg names, escaped as the Java library escapes them.
+//! Converts Iceberg names to valid Avro names, like the Java library.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The name under which a field is written: each UTF-16 unit that Avro does not allow becomes `_x` and its hexadecimal
-/// number, a leading digit gets a `_` before it. A field so renamed bears its own name as `iceberg-field-name`.
+/// Returns the Avro name of a field: each UTF-16 unit that Avro does not allow becomes `_x` and its hexadecimal number,
+/// and a leading digit gets a `_` before it. The property `iceberg-field-name` keeps the original name.
 pub fn sanitized(name: &str) -> Cow<'_, str> {
     if is_plain(name) {
         return Cow::Borrowed(name);
@@ -32,7 +32,8 @@ fn is_plain(name: &str) -> bool {
     rest.is_some_and(|rest| rest.chars().all(|c| c == '_' || is_letter(c) || is_digit(c)))
 }
 
-/// Java's `Character.isLetter` on one UTF-16 unit: characters beyond the basic plane are two surrogates, which are not letters.
+/// Java's `Character.isLetter` for a UTF-16 unit. Characters outside the basic plane are two surrogates, which are not
+/// letters.
 fn is_letter(character: char) -> bool {
     character.len_utf16() == 1 && character.is_alphabetic() && !character.is_numeric()
 }

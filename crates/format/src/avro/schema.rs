@@ -1,4 +1,5 @@
-//! The writer's schema in the header of an Avro file (Avro, "Schema Declaration"), with Iceberg's field ids ("Appendix A: Avro").
+//! Parses the writer's schema in the header of an Avro file (Avro, "Schema Declaration"), with Iceberg's field ids
+//! ("Appendix A: Avro").
 
 use std::sync::Arc;
 
@@ -7,10 +8,10 @@ use serde_json::{Map, Value as Json};
 
 use crate::{Error, Limits, Result};
 
-/// The name of the document in errors.
+/// Name of the document in errors.
 const PLACE: &str = "avro.schema";
 
-/// A schema with all names resolved. It is a tree: a schema that contains itself is refused.
+/// A schema with all names resolved. It is a tree, so a recursive schema is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Schema {
     /// `null`
@@ -29,13 +30,13 @@ pub enum Schema {
     Bytes(Option<Logical>),
     /// `string`
     String(Option<Logical>),
-    /// `fixed`, and its size
+    /// `fixed` with its size
     Fixed(u64, Option<Logical>),
-    /// `enum`, and its symbols
+    /// `enum` with its symbols
     Enum(Arc<[String]>),
     /// `array`
     Array(Arc<ArraySchema>),
-    /// `map`: keys are strings
+    /// `map`, whose keys are strings
     Map(Arc<MapSchema>),
     /// A union.
     Union(Arc<[Schema]>),
@@ -46,33 +47,33 @@ pub enum Schema {
 /// The schema of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArraySchema {
-    /// Of its items.
+    /// Schema of the items.
     pub items: Schema,
-    /// Iceberg's id of the items (`element-id`).
+    /// Iceberg's field id of the items (`element-id`).
     pub element_id: Option<i32>,
-    /// Whether its items are the keys and values of a map (`logicalType` is `map`).
+    /// Whether the items are the key-value pairs of a map (`logicalType` is `map`).
     pub is_map: bool,
 }
 
 /// The schema of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapSchema {
-    /// Of its values.
+    /// Schema of the values.
     pub values: Schema,
-    /// Iceberg's id of the keys (`key-id`).
+    /// Iceberg's field id of the keys (`key-id`).
     pub key_id: Option<i32>,
-    /// Iceberg's id of the values (`value-id`).
+    /// Iceberg's field id of the values (`value-id`).
     pub value_id: Option<i32>,
 }
 
-/// A logical type: what the numbers or bytes of a primitive mean.
+/// A logical type: the meaning of a primitive's numbers or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Logical {
     /// `decimal`
     Decimal {
-        /// Digits in all.
+        /// Total number of digits.
         precision: u8,
-        /// Digits after the point.
+        /// Number of fractional digits.
         scale: u8,
     },
     /// `date`
@@ -83,17 +84,17 @@ pub enum Logical {
     TimeMicros,
     /// `timestamp-millis`, `local-timestamp-millis`
     TimestampMillis {
-        /// Whether the moment is in UTC (`adjust-to-utc`), where the writer says so.
+        /// Whether the timestamp is in UTC (`adjust-to-utc`), if the writer says so.
         utc: Option<bool>,
     },
     /// `timestamp-micros`, `local-timestamp-micros`
     TimestampMicros {
-        /// Whether the moment is in UTC (`adjust-to-utc`), where the writer says so.
+        /// Whether the timestamp is in UTC (`adjust-to-utc`), if the writer says so.
         utc: Option<bool>,
     },
     /// `timestamp-nanos`, `local-timestamp-nanos`
     TimestampNanos {
-        /// Whether the moment is in UTC (`adjust-to-utc`), where the writer says so.
+        /// Whether the timestamp is in UTC (`adjust-to-utc`), if the writer says so.
         utc: Option<bool>,
     },
     /// `uuid`
@@ -103,29 +104,29 @@ pub enum Logical {
 /// A record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordSchema {
-    /// Name, without its namespace.
+    /// Name without namespace.
     pub name: String,
-    /// The fields, in the order of their bytes.
+    /// Fields in the order in which they are encoded.
     pub fields: Vec<RecordField>,
-    /// Schemas of the tree beneath, this one included.
+    /// Number of schemas in this tree, including this one.
     size: usize,
 }
 
 /// A field of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordField {
-    /// Avro's name.
+    /// Name in Avro.
     pub name: String,
-    /// Iceberg's name, where Avro's is another (`iceberg-field-name`).
+    /// Name in Iceberg, if it differs (`iceberg-field-name`).
     pub iceberg_name: Option<String>,
-    /// Iceberg's id (`field-id`).
+    /// Iceberg's field id (`field-id`).
     pub field_id: Option<i32>,
-    /// The schema.
+    /// Schema of the field.
     pub schema: Schema,
 }
 
 impl Schema {
-    /// Parses the JSON of a header.
+    /// Parses the JSON in a header.
     pub fn parse(json: &[u8], limits: &Limits) -> Result<Self> {
         let mut budget = limits.budget(json.len());
         let json = crate::json::parse_within(json, &mut budget).map_err(|error| error.within("avro.schema, "))?;
@@ -135,7 +136,7 @@ impl Schema {
         Ok(schema)
     }
 
-    /// Whether it has as few fields as the limits want.
+    /// Checks the number of fields against the limits.
     ///
     /// # Errors
     /// Too many fields.
@@ -143,7 +144,7 @@ impl Schema {
         check_size(self.size(), limits)
     }
 
-    /// Schemas of the tree beneath, this one included.
+    /// Number of schemas in this tree, including this one.
     fn size(&self) -> usize {
         match self {
             Self::Array(array) => array.items.size().saturating_add(1),
@@ -154,7 +155,7 @@ impl Schema {
         }
     }
 
-    /// The word of the Avro specification for it.
+    /// Name of the type in the Avro specification.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -176,7 +177,7 @@ impl Schema {
 }
 
 impl RecordSchema {
-    /// The field with this id; where the writer left ids out, the field with one of these names.
+    /// Returns the field with this id; if the writer left out ids, the field with one of these names.
     pub fn field(&self, id: i32, names: &[&str]) -> Option<(usize, &RecordField)> {
         let fields = || self.fields.iter().enumerate();
         fields().find(|(_, field)| field.field_id == Some(id)).or_else(|| {
@@ -186,7 +187,7 @@ impl RecordSchema {
 }
 
 impl RecordField {
-    /// Whether this is its name, in Avro or in Iceberg.
+    /// Whether this is its name in Avro or in Iceberg.
     pub fn is_named(&self, name: &str) -> bool {
         self.name == name || self.iceberg_name.as_deref() == Some(name)
     }
@@ -194,9 +195,9 @@ impl RecordField {
 
 struct Parser<'a> {
     limits: &'a Limits,
-    /// By full name.
+    /// Named types so far, by full name.
     named: HashMap<String, Schema>,
-    /// Full names of the records that are being read.
+    /// Full names of the records around the current position.
     open: Vec<String>,
 }
 
@@ -252,7 +253,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A primitive, or a name that was given before.
+    /// Resolves a primitive, or a name that was defined before.
     fn word(&self, word: &str, namespace: &str, object: &Map<String, Json>) -> Result<Schema> {
         Ok(match word {
             "null" => Schema::Null,
@@ -294,7 +295,7 @@ impl Parser<'_> {
         let text = |key: &str| json.get(key).and_then(Json::as_str).map(str::to_owned);
         let name = text("name").ok_or_else(|| Error::corrupt(PLACE, "a field without a name"))?;
         let ty = json.get("type").ok_or_else(|| Error::corrupt(PLACE, format!("the field {name} has no type")))?;
-        // A field's `type` may be a bare word whose attributes stand in the field itself, as some writers have it.
+        // Some writers put the attributes of a primitive type into the field itself.
         let schema = match ty {
             Json::String(word) => self.word(word, namespace, json.as_object().unwrap_or(&Map::new()))?,
             ty => self.schema(ty, namespace, depth + 1)?,
@@ -303,7 +304,8 @@ impl Parser<'_> {
         Ok(RecordField { name, iceberg_name: text("iceberg-field-name"), field_id, schema })
     }
 
-    /// With named types a small document can describe a huge tree; all walks over the tree rely on this bound.
+    /// Checks the size of a tree: named types allow a small document to describe a huge tree, and all code that visits
+    /// the tree relies on this limit.
     fn check_size(&self, size: usize) -> Result<()> {
         check_size(size, self.limits)
     }
@@ -330,7 +332,7 @@ fn full_name(object: &Map<String, Json>, namespace: &str) -> Result<String> {
     Ok(qualified(name, text("namespace").unwrap_or(namespace)))
 }
 
-/// What a logical type is of.
+/// The primitive that a logical type applies to.
 #[derive(Clone, Copy)]
 enum Base {
     Int,
@@ -340,11 +342,11 @@ enum Base {
     Fixed(u64),
 }
 
-/// Digits of a decimal, at most.
+/// Maximum number of digits of a decimal.
 const MOST_DIGITS: u8 = 38;
 
-/// The logical type of a primitive. As the Avro specification wants it ("Logical Types"), one that is unknown, malformed or not one of
-/// this primitive is ignored.
+/// Parses the logical type of a primitive. As the Avro specification requires ("Logical Types"), an unknown or
+/// malformed one, or one that does not apply to this primitive, is ignored.
 fn logical_of(object: &Map<String, Json>, base: Base) -> Option<Logical> {
     logical(object).filter(|logical| match (logical, base) {
         (Logical::Decimal { precision, scale }, Base::Bytes | Base::Fixed(_)) => {

@@ -1,5 +1,5 @@
-//! Writers' schemas that many files have: the manifests of a table have few, and parsing one takes longer than reading
-//! a small manifest.
+//! Caches parsed writer's schemas. The manifests of a table have few distinct schemas, and parsing one takes longer
+//! than reading a small manifest.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use super::Schema;
 use crate::{Limits, Result};
 
-/// Schemas that a thread remembers.
+/// Maximum number of schemas that a thread caches.
 const MOST: usize = 16;
-/// Length of the longest text that is remembered.
+/// Maximum length of a cached schema text.
 const LONGEST: usize = 1 << 15;
 
-/// A text and what it says.
+/// A schema text and the parsed schema.
 type Known = (Box<[u8]>, Arc<Schema>);
 
 thread_local! {
-    /// Those that were asked for last at the end.
+    /// Recently used schemas at the end.
     static PARSED: RefCell<Vec<Known>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The schema of a header, parsed once for the files of this thread that have the same text.
+/// Returns the schema of a header, from the cache of this thread if it has the same text.
 ///
 /// # Errors
 /// Those of [`Schema::parse`].
@@ -29,7 +29,7 @@ pub fn parse_shared(json: &[u8], limits: &Limits) -> Result<Arc<Schema>> {
         return Schema::parse(json, limits).map(Arc::new);
     }
     if let Some(schema) = PARSED.with_borrow_mut(|parsed| known(parsed, json)) {
-        // It may have been read within wider limits.
+        // It may have been parsed under wider limits.
         schema.check_size(limits)?;
         return Ok(schema);
     }

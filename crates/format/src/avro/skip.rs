@@ -1,27 +1,27 @@
-//! Passing over unwanted values without decoding them.
+//! Skips values without decoding them.
 
 use super::cursor::{Cursor, Fault};
 use super::schema::Schema;
 
-/// How to pass over one value: a schema, reduced to what its bytes look like.
+/// How to skip a value: a schema, reduced to the shape of its encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Skip {
     /// This number of bytes.
     Bytes(u64),
     /// This number of varints.
     Varints(u64),
-    /// A length and as many bytes.
+    /// A length, followed by that number of bytes.
     Prefixed,
     /// A branch number, and the value of that branch.
     Union(Box<[Skip]>),
-    /// Blocks of items: arrays, and maps as items of key and value.
+    /// Blocks of items: arrays, and maps with key-value items.
     Items(Box<Skip>),
-    /// One after the other.
+    /// Several values, one after the other.
     Sequence(Box<[Skip]>),
 }
 
 impl Skip {
-    /// What passes over a value of `schema`.
+    /// How to skip a value of `schema`.
     pub fn of(schema: &Schema) -> Self {
         match schema {
             Schema::Null => Self::Bytes(0),
@@ -38,7 +38,7 @@ impl Skip {
         }
     }
 
-    /// One after the other, with neighbours of the same kind merged.
+    /// How to skip several values; neighbours of the same kind are merged.
     pub fn sequence(parts: impl IntoIterator<Item = Self>) -> Self {
         let mut drawn: Vec<Self> = Vec::new();
         for part in parts {
@@ -62,7 +62,7 @@ impl Skip {
         }
     }
 
-    /// The minimum number of bytes of a value. Zero only if no value takes any.
+    /// Minimum length of a value in bytes; zero only if values are always empty.
     pub fn min_bytes(&self) -> u64 {
         match self {
             Self::Bytes(n) | Self::Varints(n) => *n,
@@ -71,7 +71,7 @@ impl Skip {
         }
     }
 
-    /// Passes over one value.
+    /// Skips one value.
     #[inline]
     pub fn run(&self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
         match self {
@@ -88,7 +88,7 @@ impl Skip {
     }
 }
 
-/// Passes over the blocks of an array or map.
+/// Skips the blocks of an array or map.
 fn skip_items(item: &Skip, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
     loop {
         let (count, bytes) = cursor.items()?;
@@ -103,17 +103,17 @@ fn skip_items(item: &Skip, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
             Skip::Sequence(parts) if matches!(**parts, [Skip::Varints(1), Skip::Prefixed]) => {
                 skip_keyed_bytes(count, cursor)?
             }
-            // Every such item takes at least a byte, so the loop ends with the input.
+            // Every such item has a byte or more, so the loop ends with the input.
             item => (0..count).try_for_each(|_| item.run(cursor))?,
         }
     }
 }
 
-/// Passes over pairs of a varint and bytes: the bounds of an entry.
+/// Skips pairs of a varint and bytes, such as the bounds of an entry.
 pub(crate) fn skip_keyed_bytes(count: u64, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
     for _ in 0..count {
         match *cursor.rest() {
-            // A key and a length of one byte each, the usual case. The length is zigzag, so even where it is not negative.
+            // The usual case: key and length take one byte each. A zigzag length is even if it is not negative.
             [key, length, ref tail @ ..] if key < 0x80 && length < 0x80 && length & 1 == 0 => {
                 *cursor = Cursor::new(tail.get(usize::from(length >> 1)..).ok_or(Fault::TooLong)?);
             }

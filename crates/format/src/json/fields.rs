@@ -1,7 +1,8 @@
-//! Fields read by functions: whether null is missing is said at each field, and errors collect their place on the way out.
+//! Reads fields with functions. Each field defines whether null means missing, and errors collect the path to the
+//! field.
 //!
-//! A reader descends with methods such as [`Object::field`]; an error that passes through them gets the JSON pointer of its
-//! place step by step. Numbers are integers only where they are written as integers, as the Java library has it.
+//! Readers descend with methods such as [`Object::field`], which extend the JSON pointer of an error that passes
+//! through them. Only numbers written as integers count as integers, as in the Java library.
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value as Json};
@@ -9,17 +10,17 @@ use serde_json::{Map, Value as Json};
 use super::{Object, brief};
 use crate::{Error, Result};
 
-/// A map of strings in the order of the document.
+/// A map of strings in document order.
 pub type StringMap = IndexMap<String, String>;
 
-/// Levels that `serde_json` goes down.
+/// Depth limit of `serde_json`.
 const DEPTH: usize = 128;
 
 pub(super) fn skip_byte_order_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
-/// An error of `serde_json` as an error of this crate.
+/// Converts an error of `serde_json`.
 pub(super) fn syntax_error(error: serde_json::Error) -> Error {
     let place = format!("line {} column {}", error.line(), error.column());
     if error.to_string().starts_with("recursion limit exceeded") {
@@ -33,7 +34,7 @@ pub(crate) fn step(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// An error inside `outer` as an error of the document: errors without a place get one.
+/// Adds `outer` to the place of an error; errors without a place get this one.
 pub(crate) fn locate(error: Error, outer: &str) -> Error {
     match error {
         Error::Invalid(message) | Error::Unfit(message) => Error::corrupt(outer, message),
@@ -45,41 +46,41 @@ fn mismatch(wanted: &str, value: &Json) -> Error {
     Error::corrupt("", format!("expected {wanted}, found {}", brief(value)))
 }
 
-/// A 32-bit integer.
+/// Reads a 32-bit integer.
 pub(crate) fn int(value: &Json) -> Result<i32> {
     let number = value.as_i64().and_then(|number| i32::try_from(number).ok());
     number.ok_or_else(|| mismatch("a 32-bit integer", value))
 }
 
-/// A 64-bit integer.
+/// Reads a 64-bit integer.
 pub(crate) fn long(value: &Json) -> Result<i64> {
     value.as_i64().ok_or_else(|| mismatch("a 64-bit integer", value))
 }
 
-/// A string.
+/// Reads a string.
 pub(crate) fn string(value: &Json) -> Result<String> {
     value.as_str().map(str::to_owned).ok_or_else(|| mismatch("a string", value))
 }
 
-/// An array, each element read by `read`.
+/// Reads an array; `read` reads each element.
 pub(crate) fn list<T>(value: &Json, mut read: impl FnMut(&Json) -> Result<T>) -> Result<Vec<T>> {
     let elements = value.as_array().ok_or_else(|| mismatch("an array", value))?;
     let read = |(index, element)| read(element).map_err(|error| locate(error, &format!("/{index}")));
     elements.iter().enumerate().map(read).collect()
 }
 
-/// An object whose values are all strings.
+/// Reads an object whose values are all strings.
 pub(crate) fn string_map(value: &Json) -> Result<StringMap> {
     map(value, string)
 }
 
-/// An object whose values are all strings; one that is null is the same as a missing one.
+/// Reads an object whose values are strings; null values count as missing.
 pub(crate) fn present_strings(value: &Json) -> Result<StringMap> {
     let read = |value: &Json| if value.is_null() { Ok(None) } else { string(value).map(Some) };
     Ok(map(value, read)?.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
 }
 
-/// An object whose names are data, each value read by `read`.
+/// Reads an object with arbitrary names; `read` reads each value.
 pub(crate) fn map<T>(value: &Json, mut read: impl FnMut(&Json) -> Result<T>) -> Result<IndexMap<String, T>> {
     let entry = |(name, value): (&String, &Json)| match read(value) {
         Ok(item) => Ok((name.clone(), item)),
@@ -89,19 +90,19 @@ pub(crate) fn map<T>(value: &Json, mut read: impl FnMut(&Json) -> Result<T>) -> 
 }
 
 impl<'a> Object<'a> {
-    /// The member as it stands; null is a value.
+    /// Returns the member unchanged; null is a value.
     pub(crate) fn member(self, name: &str) -> Option<&'a Json> {
         self.members().get(name)
     }
 
-    /// A required field.
+    /// Reads a required field.
     pub(crate) fn field<T>(self, name: &str, read: impl FnOnce(&'a Json) -> Result<T>) -> Result<T> {
         let missing = || Error::corrupt(step(name), "required, but missing");
         let value = self.member(name).ok_or_else(missing)?;
         read(value).map_err(|error| locate(error, &step(name)))
     }
 
-    /// A field that may be missing or null.
+    /// Reads a field that may be missing or null.
     pub(crate) fn nullable<T>(self, name: &str, read: impl FnOnce(&'a Json) -> Result<T>) -> Result<Option<T>> {
         match self.member(name) {
             None | Some(Json::Null) => Ok(None),
@@ -109,7 +110,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// The fields whose names are not `known`: those of a newer writer, kept as they are.
+    /// Returns the fields whose names are not in `known`, which come from a newer writer, unchanged.
     pub(crate) fn unknown(self, known: &[&str]) -> Map<String, Json> {
         let unknown = self.members().iter().filter(|(name, _)| !known.contains(&name.as_str()));
         unknown.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
     use crate::json::parse;
 
-    /// Reads `/outer/list` of the document as longs.
+    /// Reads `/outer/list` of a document as longs.
     fn read(text: &str) -> Result<Vec<i64>> {
         let document = parse(text.as_bytes())?;
         Object::new(&document, "document")?

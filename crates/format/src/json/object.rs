@@ -1,4 +1,4 @@
-//! The members of an object, each read as the kind that it must have.
+//! Reads the members of an object, each as a required type.
 
 use serde_json::{Map, Value as Json};
 
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 pub struct Object<'a>(&'a Map<String, Json>);
 
 impl<'a> Object<'a> {
-    /// The object that `json` must be; `what` names it for the error.
+    /// Wraps `json`, which must be an object; `what` names it in the error.
     pub fn new(json: &'a Json, what: &str) -> Result<Self> {
         match json {
             Json::Object(members) => Ok(Self(members)),
@@ -22,62 +22,62 @@ impl<'a> Object<'a> {
         self.0
     }
 
-    /// The member, which may be missing; `null` is the same as missing.
+    /// Returns an optional member; `null` means missing.
     pub fn get(self, key: &str) -> Option<&'a Json> {
         self.0.get(key).filter(|json| !json.is_null())
     }
 
-    /// The member, which must be there and not `null`.
+    /// Returns a required member, which must not be `null`.
     pub fn required(self, key: &str) -> Result<&'a Json> {
         self.get(key).ok_or_else(|| Error::corrupt("", format!("`{key}` is missing")))
     }
 
-    /// A 32-bit integer.
+    /// Reads a 32-bit integer.
     pub fn int(self, key: &str) -> Result<i32> {
         read(self.required(key)?, key, "a 32-bit integer", as_int)
     }
 
-    /// A 32-bit integer that may be missing.
+    /// Reads an optional 32-bit integer.
     pub fn optional_int(self, key: &str) -> Result<Option<i32>> {
         self.get(key).map(|json| read(json, key, "a 32-bit integer", as_int)).transpose()
     }
 
-    /// A 64-bit integer.
+    /// Reads a 64-bit integer.
     pub fn long(self, key: &str) -> Result<i64> {
         read(self.required(key)?, key, "a 64-bit integer", Json::as_i64)
     }
 
-    /// A 64-bit integer that may be missing.
+    /// Reads an optional 64-bit integer.
     pub fn optional_long(self, key: &str) -> Result<Option<i64>> {
         self.get(key).map(|json| read(json, key, "a 64-bit integer", Json::as_i64)).transpose()
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     pub fn boolean(self, key: &str) -> Result<bool> {
         read(self.required(key)?, key, "true or false", Json::as_bool)
     }
 
-    /// A string.
+    /// Reads a string.
     pub fn string(self, key: &str) -> Result<&'a str> {
         read(self.required(key)?, key, "a string", Json::as_str)
     }
 
-    /// A string that may be missing.
+    /// Reads an optional string.
     pub fn optional_string(self, key: &str) -> Result<Option<&'a str>> {
         self.get(key).map(|json| read(json, key, "a string", Json::as_str)).transpose()
     }
 
-    /// An array.
+    /// Reads an array.
     pub fn array(self, key: &str) -> Result<&'a [Json]> {
         read(self.required(key)?, key, "an array", array)
     }
 
-    /// An array that may be missing.
+    /// Reads an optional array.
     pub fn optional_array(self, key: &str) -> Result<Option<&'a [Json]>> {
         self.get(key).map(|json| read(json, key, "an array", array)).transpose()
     }
 
-    /// An array of 32-bit integers that may be missing.
+    /// Reads an optional array of 32-bit integers.
     pub fn optional_ints(self, key: &str) -> Result<Option<Vec<i32>>> {
         let Some(items) = self.optional_array(key)? else { return Ok(None) };
         let ints = items.iter().enumerate().map(|(position, item)| {
@@ -100,7 +100,7 @@ fn array(json: &Json) -> Option<&[Json]> {
     json.as_array().map(Vec::as_slice)
 }
 
-/// A value for an error message: short, whatever was in the document.
+/// Formats a value for an error message; long values are cut.
 pub(crate) fn brief(json: &Json) -> String {
     const LONGEST: usize = 60;
     match json {

@@ -1,4 +1,4 @@
-//! Documents with long lists, read without holding the lists: each element is parsed, handed over and dropped.
+//! Reads documents with long lists without keeping the lists: each element is parsed, passed on and dropped.
 
 use std::fmt;
 
@@ -11,19 +11,20 @@ use super::tree::{Tree, members, scalars};
 use crate::Result;
 use crate::limits::Budget;
 
-/// What takes the elements of long lists.
+/// Receives the elements of long lists.
 pub(crate) trait ListSink {
-    /// Whether the member of this name is consumed here; called when it begins, so that the last of two counts.
+    /// Whether the sink consumes the member with this name. It is called when the member begins, so that the last of
+    /// two members with the same name counts.
     fn begins(&mut self, name: &str) -> bool;
 
-    /// The next element of the list that has begun last.
+    /// Receives the next element of the list that began last.
     fn element(&mut self, element: &Json);
 }
 
-/// Parses a document that must be an object. Members that `sink` takes are empty arrays in the result, if they are arrays.
+/// Parses a document, which must be an object. Arrays that `sink` consumes are empty arrays in the result.
 ///
-/// The budget is charged for the tree and for what is made of it: as much again, and half of it for elements that the
-/// sink takes, whose own trees are dropped.
+/// The budget is charged for the tree, and for the values made from it: as much again, or half of it for elements that
+/// the sink consumes, since their trees are dropped.
 pub(crate) fn parse_object(text: &[u8], sink: &mut dyn ListSink, budget: &mut Budget) -> Result<Json> {
     let mut deserializer = serde_json::Deserializer::from_slice(skip_byte_order_mark(text));
     let parsed = Members { sink, budget: &mut *budget }.deserialize(&mut deserializer);
@@ -79,7 +80,7 @@ impl<'de> DeserializeSeed<'de> for Elements<'_> {
     }
 }
 
-/// An array goes to the sink; any other value is kept, for the reader to refuse.
+/// Passes the elements of an array to the sink. Any other value is kept, so that the reader refuses it.
 impl<'de> Visitor<'de> for Elements<'_> {
     type Value = Json;
 

@@ -1,4 +1,5 @@
-//! JSON values, each charged to a budget before it is made: a byte of text may become a hundred of a tree.
+//! Parses JSON values, each charged to a budget before it is allocated: a byte of text can become a hundred bytes in
+//! memory.
 
 use std::fmt;
 use std::mem::size_of;
@@ -11,19 +12,20 @@ use super::fields::{skip_byte_order_mark, syntax_error};
 use crate::limits::Budget;
 use crate::{Limits, Result};
 
-/// An element of an array: arrays grow by doubling.
+/// Memory of an array element; arrays grow by doubling.
 const ELEMENT: usize = 2 * size_of::<Json>();
-/// A member of an object, with its place in the object's index.
+/// Memory of an object's member, including its entry in the object's index.
 const MEMBER: usize = 2 * (size_of::<String>() + size_of::<Json>() + 2 * size_of::<usize>());
-/// Overhead of an allocation.
+/// Overhead of a heap allocation.
 const ALLOCATION: usize = 16;
 
-/// Parses a whole document. Depth is bounded (128, by `serde_json`), memory by the budget of a document of this length.
+/// Parses a complete document. The depth is limited (128, by `serde_json`), and so is the memory, by the budget for a
+/// document of this length.
 pub fn parse(text: &[u8]) -> Result<Json> {
     parse_within(text, &mut Limits::default().budget(text.len()))
 }
 
-/// Parses a whole document; what it becomes in memory is charged to a budget.
+/// Parses a complete document, and charges its memory to a budget.
 pub fn parse_within(text: &[u8], budget: &mut Budget) -> Result<Json> {
     let mut deserializer = serde_json::Deserializer::from_slice(skip_byte_order_mark(text));
     let tree = Tree { budget: &mut *budget }.deserialize(&mut deserializer);
@@ -31,7 +33,7 @@ pub fn parse_within(text: &[u8], budget: &mut Budget) -> Result<Json> {
     parsed.map_err(|error| if budget.is_spent() { budget.error() } else { syntax_error(error) })
 }
 
-/// The methods of a visitor for values without memory of their own.
+/// Visitor methods for values that need no heap memory.
 macro_rules! scalars {
     () => {
         scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64);
@@ -48,7 +50,7 @@ macro_rules! scalars {
 }
 pub(super) use scalars;
 
-/// A value within a budget.
+/// A value to parse within a budget.
 pub(super) struct Tree<'b> {
     pub(super) budget: &'b mut Budget,
 }
@@ -95,7 +97,7 @@ impl<'de> Visitor<'de> for Tree<'_> {
     }
 }
 
-/// The members of an object, each read by `value`, which gets its name.
+/// Parses the members of an object; `value` parses each value, and gets its name.
 pub(super) fn members<'de, A: MapAccess<'de>>(
     mut access: A,
     budget: &mut Budget,
@@ -116,7 +118,7 @@ mod tests {
 
     fn within(text: &str, least_memory: usize) -> Result<Json> {
         let limits = Limits { least_memory, memory_ratio: 0, most_memory: 0, ..Limits::default() };
-        // The ratio is 0, so that the bound of large files does not count either.
+        // The ratio is 0, so that the larger limit for large files does not apply either.
         parse_within(text.as_bytes(), &mut limits.with_memory(least_memory).budget(0))
     }
 

@@ -1,7 +1,7 @@
-//! Deletion vectors: positions of deleted rows of one data file (Puffin spec, "deletion-vector-v1 blob type").
+//! Deletion vectors: positions of deleted rows in one data file (Puffin spec, "deletion-vector-v1 blob type").
 //!
-//! A blob is the length of what follows (big endian, without the checksum), a magic number, a 64-bit Roaring bitmap in the
-//! portable form, and the CRC-32 of magic and bitmap (big endian).
+//! A blob consists of the length of magic number and bitmap (big endian), the magic number, a 64-bit Roaring bitmap in
+//! the portable format, and the CRC-32 of magic number and bitmap (big endian).
 
 use std::ops::{Range, RangeInclusive};
 
@@ -11,39 +11,39 @@ use roaring::{RoaringBitmap, RoaringTreemap};
 
 use crate::{Error, Limits, Result};
 
-/// The first bytes of the bitmap part.
+/// The magic number before the bitmap.
 const MAGIC: [u8; 4] = [0xd1, 0xd3, 0x39, 0x64];
-/// Bytes before the magic, and after the bitmap.
+/// Length of the field before the magic number, and of the checksum after the bitmap.
 const FRAME_BYTES: usize = 4;
 const PLACE: &str = "deletion vector";
 
 /// Deleted rows are dense if at least one row in this many is deleted.
 const CLOSE: u64 = 64;
 
-/// The deleted rows of a data file.
+/// The deleted rows of one data file.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DeletionVector {
     rows: RoaringTreemap,
 }
 
 impl DeletionVector {
-    /// The largest position that the Java library can hold.
+    /// Largest position that the Java library supports.
     pub const MAX_POSITION: u64 = ((i32::MAX as u64 - 1) << 32) | 0x8000_0000;
 
-    /// No rows.
+    /// A vector without positions.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// These positions, in any order, repeated or not.
+    /// Creates a vector from positions in any order, repeated or not.
     pub fn from_positions(positions: impl IntoIterator<Item = u64>) -> Result<Self> {
         let mut vector = Self::new();
         positions.into_iter().try_for_each(|position| vector.insert(position).map(|_| ()))?;
         Ok(vector)
     }
 
-    /// Reads a blob. Length, magic, checksum and bitmap are checked; whether there are as many rows as the manifest says is
-    /// the caller's to check, with [`DeletionVector::check_cardinality`].
+    /// Reads a blob, and checks its length, magic number, checksum and bitmap. The caller must compare the number of
+    /// positions with the manifest, with [`DeletionVector::check_cardinality`].
     pub fn from_bytes(blob: &[u8], limits: &Limits) -> Result<Self> {
         let wrong = |offset: usize, message: String| Error::corrupt_at(PLACE, offset as u64, message);
         if blob.len() > limits.blob_bytes {
@@ -67,7 +67,7 @@ impl DeletionVector {
         Ok(Self { rows })
     }
 
-    /// The blob.
+    /// Writes the blob.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut rows = self.rows.clone();
         rows.optimize();
@@ -82,20 +82,20 @@ impl DeletionVector {
         Ok(blob)
     }
 
-    /// Adds a row; returns whether it is new.
+    /// Adds a position; returns whether it is new.
     pub fn insert(&mut self, position: u64) -> Result<bool> {
         check_position(position)?;
         Ok(self.rows.insert(position))
     }
 
-    /// Adds the rows of a range; returns how many are new.
+    /// Adds a range of positions; returns how many are new.
     pub fn insert_range(&mut self, positions: Range<u64>) -> Result<u64> {
         positions.end.checked_sub(1).map_or(Ok(()), check_position)?;
         Ok(self.rows.insert_range(positions))
     }
 
-    /// Adds rows: fast where they lie close or ascend behind those that are there, right in any order. An error is about the first row that
-    /// no file can have, and adds none.
+    /// Adds positions in any order; fast if they are close together, or ascend after the existing ones. If a position
+    /// is too large, the error names the first such position, and none is added.
     pub fn insert_all(&mut self, positions: &[u64]) -> Result<()> {
         let (least, most) =
             positions.iter().fold((u64::MAX, 0), |(least, most), position| (least.min(*position), most.max(*position)));
@@ -118,17 +118,17 @@ impl DeletionVector {
         Ok(())
     }
 
-    /// Adds the rows of another vector.
+    /// Adds the positions of another vector.
     pub fn union_with(&mut self, other: &Self) {
         self.rows |= &other.rows;
     }
 
-    /// How many rows are deleted.
+    /// Number of deleted rows.
     pub fn cardinality(&self) -> u64 {
         self.rows.len()
     }
 
-    /// Fails if the vector does not have as many rows as its manifest says.
+    /// Checks that the vector has as many positions as its manifest says.
     pub fn check_cardinality(&self, record_count: i64) -> Result<()> {
         if i64::try_from(self.cardinality()) == Ok(record_count) {
             return Ok(());
@@ -136,7 +136,7 @@ impl DeletionVector {
         Err(Error::corrupt(PLACE, format!("it has {} rows, but the manifest says {record_count}", self.cardinality())))
     }
 
-    /// Whether no row is deleted.
+    /// Whether there are no deleted rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -151,25 +151,25 @@ impl DeletionVector {
         self.rows.max()
     }
 
-    /// The deleted positions, in ascending order.
+    /// All deleted positions, in ascending order.
     pub fn positions(&self) -> impl Iterator<Item = u64> + '_ {
         self.rows.iter()
     }
 
-    /// The deleted positions of a range, in ascending order.
+    /// The deleted positions in a range, in ascending order.
     pub fn positions_in(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
         let mut positions = self.rows.iter();
         positions.advance_to(range.start);
         positions.take_while(move |position| *position < range.end)
     }
 
-    /// Which rows of a window of the data file are live: true keeps the row.
+    /// Returns which rows in a range of the data file are live: true keeps the row.
     pub fn live_mask(&self, first_row: u64, row_count: usize) -> BooleanArray {
         let mut mask = BooleanBufferBuilder::new(row_count);
         mask.append_n(row_count, true);
         let end = first_row.saturating_add(row_count as u64);
         for position in self.positions_in(first_row..end) {
-            // Below `row_count`, which is a `usize`.
+            // Less than `row_count`, which is a `usize`.
             mask.set_bit((position - first_row) as usize, false);
         }
         BooleanArray::new(mask.finish(), None)
@@ -187,8 +187,9 @@ impl From<RoaringTreemap> for DeletionVector {
     }
 }
 
-/// The bitmap of rows that lie close, and the upper half of their positions: a bit is set in a twentieth of the time that it takes
-/// to find the place of a row in a bitmap. `all` are the least and the greatest position.
+/// Builds a bitmap of positions that are close together; also returns the upper half of their positions. Setting a bit
+/// takes a twentieth of the time of finding a row's place in a Roaring bitmap. `all` is the range from the smallest to
+/// the largest position.
 fn dense(positions: &[u64], all: RangeInclusive<u64>) -> Option<(u32, RoaringBitmap)> {
     let first = *all.start() & !0xffff;
     let span = all.end().checked_sub(first)?;
@@ -210,11 +211,12 @@ fn check_position(position: u64) -> Result<()> {
     Err(Error::invalid(format!("row position {position} is beyond {}", DeletionVector::MAX_POSITION)))
 }
 
-/// Reads a 64-bit bitmap: how many bitmaps of 32 bits, and each with its upper half. An error says how many bytes were left.
+/// Reads a 64-bit bitmap: the number of 32-bit bitmaps, and each of them with its upper half. An error includes the
+/// number of bytes left.
 fn read_bitmap(bytes: &[u8]) -> Result<RoaringTreemap, (usize, String)> {
     let (count, mut rest) = bytes.split_first_chunk::<8>().ok_or((bytes.len(), "it has no bitmaps".to_owned()))?;
     let count = u64::from_le_bytes(*count);
-    // A key and the smallest bitmap.
+    // Each has a key, and is no smaller than an empty bitmap.
     if count > rest.len() as u64 / 12 {
         return Err((rest.len(), format!("it claims {count} bitmaps in {} bytes", rest.len())));
     }
@@ -253,7 +255,8 @@ mod tests {
     #[test]
     fn blobs_have_the_form_of_the_specification() {
         let blob = vector(&[1, 5]).to_bytes().unwrap();
-        // Length, magic, one bitmap, its key, no runs, one container, its key and cardinality, its offset, 1, 5, checksum.
+        // Length, magic number, one bitmap, its key, no runs, one container, its key and cardinality, its offset, 1, 5,
+        // checksum.
         let expected = "00000024d1d339640100000000000000000000003a300000010000000000010010000000010005";
         let hex: String = blob.iter().map(|byte| format!("{byte:02x}")).collect();
         assert!(hex.starts_with(expected), "{hex}");
@@ -281,7 +284,7 @@ mod tests {
         assert!(DeletionVector::from_positions([DeletionVector::MAX_POSITION + 1]).is_err());
     }
 
-    /// Wraps bytes as a blob with right length and checksum, so that the bitmap itself is what is tested.
+    /// Wraps bytes in a blob with valid length and checksum, to test the checks of the bitmap itself.
     fn framed(bitmap: &[u8]) -> Vec<u8> {
         let mut blob = (u32::try_from(bitmap.len()).unwrap() + 4).to_be_bytes().to_vec();
         blob.extend(MAGIC);

@@ -1,4 +1,5 @@
-//! The footer of a Puffin file, and its blobs (Puffin spec, "Footer structure", "Footer Payload", "Compression codecs").
+//! Reads the footer and the blobs of a Puffin file (Puffin spec, "Footer structure", "Footer Payload", "Compression
+//! codecs").
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -9,49 +10,49 @@ use super::{BlobCodec, MAGIC};
 use crate::limits::{Budget, MEMORY_VARIABLE};
 use crate::{Error, Limits, Result};
 
-/// Bytes at the end of a file that say how long its footer is: payload size, flags, magic.
+/// Bytes at the end of a file that give the length of the footer: payload size, flags, magic number.
 pub const TAIL_BYTES: usize = 12;
-/// The flag of a footer whose payload is one LZ4 frame.
+/// Flag of a footer whose payload is an LZ4 frame.
 const COMPRESSED: u8 = 1;
 const PLACE: &str = "Puffin footer";
 
-/// What a Puffin file holds.
+/// The footer of a Puffin file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Footer {
-    /// The blobs, in the order of the footer.
+    /// The blobs, in footer order.
     pub blobs: Vec<BlobMetadata>,
     /// Properties of the file, such as `created-by`.
     pub properties: Vec<(String, String)>,
 }
 
-/// A blob, as the footer describes it.
+/// Description of a blob in the footer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BlobMetadata {
     /// Type of the blob.
     pub ty: String,
-    /// Field ids that it is about.
+    /// Field ids of the columns that it describes.
     pub fields: Vec<i32>,
-    /// The snapshot that it was computed from; -1 where it is inherited.
+    /// The snapshot that it was computed from; -1 if inherited.
     pub snapshot_id: i64,
-    /// Sequence number of that snapshot; -1 where it is inherited.
+    /// Sequence number of that snapshot; -1 if inherited.
     pub sequence_number: i64,
-    /// Where it begins.
+    /// Offset in the file.
     pub offset: u64,
-    /// How long it is, as stored.
+    /// Stored length.
     pub length: u64,
-    /// How it is compressed, by name.
+    /// Name of the compression codec.
     pub compression_codec: Option<String>,
-    /// Its properties.
+    /// Properties of the blob.
     pub properties: Vec<(String, String)>,
 }
 
 impl Footer {
-    /// Reads the footer of a whole file.
+    /// Reads the footer from a complete file.
     pub fn read(file: &[u8], limits: &Limits) -> Result<Self> {
         Self::from_end(file, file.len() as u64, limits)
     }
 
-    /// How long the footer is, by the last [`TAIL_BYTES`] of a file of `file_length` bytes.
+    /// Returns the length of the footer, given the last [`TAIL_BYTES`] of a file of `file_length` bytes.
     pub fn length(tail: &[u8], file_length: u64) -> Result<u64> {
         let at = file_length.saturating_sub(TAIL_BYTES as u64);
         let wrong = |message: &str| Error::corrupt_at(PLACE, at, message);
@@ -66,15 +67,15 @@ impl Footer {
         }
         let payload = u64::from(u32::from_le_bytes([a, b, c, d]));
         let length = payload + TAIL_BYTES as u64 + MAGIC.len() as u64;
-        // The magic at the head of the file comes before every footer.
+        // The magic number at the start of the file comes before the footer.
         if length.saturating_add(MAGIC.len() as u64) > file_length {
             return Err(wrong(&format!("a footer of {length} bytes does not fit a file of {file_length}")));
         }
         Ok(length)
     }
 
-    /// Reads the footer from the last bytes of a file of `file_length` bytes; there must be enough of them
-    /// ([`Footer::length`]).
+    /// Reads the footer from the last bytes of a file of `file_length` bytes; [`Footer::length`] returns how many are
+    /// needed.
     pub fn from_end(end: &[u8], file_length: u64, limits: &Limits) -> Result<Self> {
         let length = Self::length(end, file_length)?;
         let at = file_length - length;
@@ -101,7 +102,7 @@ impl Footer {
         Ok(Self { blobs, properties: properties(json).map_err(|error| error.within(PLACE))? })
     }
 
-    /// The payload.
+    /// Writes the payload.
     pub(super) fn to_json(&self) -> Json {
         let mut members = Map::new();
         members.insert("blobs".into(), self.blobs.iter().map(BlobMetadata::to_json).collect());
@@ -109,7 +110,7 @@ impl Footer {
         Json::Object(members)
     }
 
-    /// A property of the file.
+    /// Returns a property of the file.
     pub fn property(&self, key: &str) -> Option<&str> {
         self.properties.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
@@ -154,7 +155,7 @@ impl BlobMetadata {
         Json::Object(members)
     }
 
-    /// A property of the blob.
+    /// Returns a property of the blob.
     pub fn property(&self, key: &str) -> Option<&str> {
         self.properties.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
@@ -176,8 +177,8 @@ fn insert_properties(members: &mut Map<String, Json>, properties: &[(String, Str
     }
 }
 
-/// The bytes of a blob of a whole file, decompressed. The budget is that of the file (`limits.budget(file.len())`), one for
-/// all blobs that are kept at a time: many may name the same bytes.
+/// Returns the decompressed bytes of a blob in a complete file. All blobs that are in memory at the same time must
+/// share the file's budget (`limits.budget(file.len())`), since several may refer to the same bytes.
 pub fn read_blob<'a>(
     file: &'a [u8],
     blob: &BlobMetadata,
@@ -195,7 +196,7 @@ pub fn read_blob<'a>(
     decompress(codec, stored, limits.blob_bytes, budget, "Puffin blob", blob.offset)
 }
 
-/// Decompresses at most `most` bytes, and no more than the budget has left; they are charged to it.
+/// Decompresses up to `most` bytes, limited by the budget, and charges them to it.
 fn decompress<'a>(
     codec: BlobCodec,
     stored: &'a [u8],
@@ -205,7 +206,7 @@ fn decompress<'a>(
     offset: u64,
 ) -> Result<Cow<'a, [u8]>> {
     let mut out = Vec::new();
-    // One byte more than is allowed shows that there is more.
+    // One byte over the limit shows that the content is too long.
     let bound = (most.min(budget.growing()) as u64).saturating_add(1);
     let outcome = match codec {
         BlobCodec::None => return Ok(Cow::Borrowed(stored)),

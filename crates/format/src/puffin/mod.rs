@@ -1,7 +1,7 @@
 //! Puffin files: statistics and deletion vectors (Puffin spec; table spec, "Deletion Vectors").
 //!
-//! [`Footer`] says which blobs a file has, [`read_blob`] returns their bytes, [`PuffinWriter`] writes files, and
-//! [`DeletionVector`] is the blob that says which rows of a data file are gone.
+//! [`Footer`] lists the blobs of a file, [`read_blob`] returns their bytes, [`PuffinWriter`] writes files, and
+//! [`DeletionVector`] is the blob with the deleted rows of a data file.
 
 pub mod deletion_vector;
 mod footer;
@@ -13,27 +13,27 @@ pub use write::{Blob, PuffinWriter};
 
 use crate::{Error, Result};
 
-/// Blob type of theta sketches (Apache DataSketches), the statistics of distinct values.
+/// Blob type of theta sketches (Apache DataSketches), which estimate the number of distinct values.
 pub const THETA_SKETCH: &str = "apache-datasketches-theta-v1";
 /// Blob type of deletion vectors.
 pub const DELETION_VECTOR: &str = "deletion-vector-v1";
-/// First and last four bytes of a file, and the first four of its footer.
+/// Magic number: first and last four bytes of a file, and first four of its footer.
 pub const MAGIC: [u8; 4] = *b"PFA1";
 
-/// How a blob or the footer is compressed.
+/// Compression of a blob or of the footer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum BlobCodec {
-    /// Not at all.
+    /// Uncompressed.
     #[default]
     None,
-    /// One LZ4 frame with the length of its content.
+    /// An LZ4 frame that includes the length of its content.
     Lz4,
-    /// One Zstandard frame with the length of its content.
+    /// A Zstandard frame that includes the length of its content.
     Zstd,
 }
 
 impl BlobCodec {
-    /// The codec of a name in the footer; no name means none.
+    /// Parses the codec name in the footer; no name means uncompressed.
     pub fn from_name(name: Option<&str>) -> Result<Self> {
         match name {
             None => Ok(Self::None),
@@ -43,7 +43,7 @@ impl BlobCodec {
         }
     }
 
-    /// The name in the footer.
+    /// Codec name in the footer.
     pub fn name(self) -> Option<&'static str> {
         match self {
             Self::None => None,

@@ -1,4 +1,4 @@
-//! Writing Puffin files (Puffin spec, "File structure").
+//! Writes Puffin files (Puffin spec, "File structure").
 
 use std::io::Write;
 
@@ -6,26 +6,26 @@ use super::{BlobCodec, BlobMetadata, Footer, MAGIC};
 use crate::types::reserved;
 use crate::{Error, Result};
 
-/// A blob to be written.
+/// A blob to write.
 #[derive(Debug, Clone, Default)]
 pub struct Blob<'a> {
     /// Type of the blob.
     pub ty: &'a str,
-    /// Field ids that it is about.
+    /// Field ids of the columns that it describes.
     pub fields: &'a [i32],
-    /// The snapshot that it was computed from; -1 where it is inherited.
+    /// The snapshot that it was computed from; -1 if inherited.
     pub snapshot_id: i64,
-    /// Sequence number of that snapshot; -1 where it is inherited.
+    /// Sequence number of that snapshot; -1 if inherited.
     pub sequence_number: i64,
-    /// The bytes, not compressed.
+    /// Uncompressed bytes.
     pub data: &'a [u8],
-    /// How it is to be compressed. Deletion vectors are not.
+    /// Compression. Deletion vectors must be uncompressed.
     pub codec: BlobCodec,
-    /// Its properties.
+    /// Properties of the blob.
     pub properties: Vec<(String, String)>,
 }
 
-/// A Puffin file in the making.
+/// Writes a Puffin file.
 #[derive(Debug)]
 pub struct PuffinWriter {
     file: Vec<u8>,
@@ -34,19 +34,19 @@ pub struct PuffinWriter {
 }
 
 impl PuffinWriter {
-    /// A file without blobs, with properties such as `created-by`.
+    /// Starts a file without blobs; `properties` are those of the file, such as `created-by`.
     pub fn new(properties: Vec<(String, String)>) -> Self {
         Self { file: MAGIC.to_vec(), footer: Footer { blobs: Vec::new(), properties }, footer_codec: BlobCodec::None }
     }
 
-    /// Compresses the footer with LZ4. The Java library cannot read that.
+    /// Compresses the footer with LZ4, which the Java library cannot read.
     #[must_use]
     pub fn with_compressed_footer(mut self) -> Self {
         self.footer_codec = BlobCodec::Lz4;
         self
     }
 
-    /// Adds a blob; returns its place in the file.
+    /// Adds a blob; returns its description.
     pub fn add(&mut self, blob: &Blob<'_>) -> Result<&BlobMetadata> {
         let offset = self.file.len();
         compress(blob.codec, blob.data, &mut self.file)?;
@@ -63,7 +63,7 @@ impl PuffinWriter {
         self.footer.blobs.last().ok_or_else(|| Error::invalid("no blob was added"))
     }
 
-    /// Adds a deletion vector of a data file, as the table specification requires.
+    /// Adds a deletion vector for a data file, as the table specification requires.
     pub fn add_deletion_vector(&mut self, data_file: &str, vector: &super::DeletionVector) -> Result<&BlobMetadata> {
         self.add(&Blob {
             ty: super::DELETION_VECTOR,
@@ -84,7 +84,7 @@ impl PuffinWriter {
         &self.footer.blobs
     }
 
-    /// The bytes of the file, and its footer.
+    /// Returns the bytes of the file, and its footer.
     pub fn finish(mut self) -> Result<(Vec<u8>, Footer)> {
         self.file.extend(MAGIC);
         let start = self.file.len();

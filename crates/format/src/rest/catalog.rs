@@ -4,15 +4,16 @@ use super::form::messages;
 use super::secret::SecretMap;
 
 messages! {
-    /// The configuration that a server sends to a client.
+    /// Configuration that a server sends to its clients.
     CatalogConfig, "a catalog's configuration" {
-        /// Replaces what the client has; applied last.
+        /// Overrides the client's configuration; applied last.
         overrides: SecretMap = "overrides";
-        /// Defaults of the client's configuration; applied first.
+        /// Defaults for the client's configuration; applied first.
         defaults: SecretMap = "defaults";
-        /// What the server supports, as `GET /v1/{prefix}/namespaces`; without it, what the specification says.
+        /// Supported endpoints, such as `GET /v1/{prefix}/namespaces`; without it, the default list of the
+        /// specification.
         endpoints: Option<Vec<String>> = "endpoints";
-        /// How long a client may use an idempotency key again, as an ISO 8601 duration; without it keys are not supported.
+        /// How long a client may reuse an idempotency key, as an ISO 8601 duration; without it, keys are not supported.
         idempotency_key_lifetime: Option<String> = "idempotency-key-lifetime";
     }
 }

@@ -1,23 +1,23 @@
-//! Errors of a server.
+//! Errors from a server.
 
 use std::fmt;
 
 use super::form::messages;
 
 messages! {
-    /// What went wrong.
+    /// Description of an error.
     ErrorModel, "an error" {
-        /// For people.
+        /// Message for people.
         message: String = "message";
         /// The kind of error, such as `NoSuchNamespaceException`.
         kind: String = "type";
         /// The HTTP status.
         code: i32 = "code";
-        /// Where it happened in the server.
+        /// Stack trace in the server.
         stack: Option<Vec<String>> = "stack";
     }
 
-    /// The body of every answer that is an error.
+    /// Body of every error response.
     ErrorResponse, "an error response" {
         /// The error.
         error: ErrorModel = "error";

@@ -1,4 +1,4 @@
-//! How messages are declared: each member once, with its type and its name; reading and writing follow from that.
+//! Declares messages: each member once, with its type and name, from which reading and writing are generated.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::spec::{PartitionSpec, SortOrder};
 use crate::types::Schema;
 use crate::{Error, Result};
 
-/// A value of a message.
+/// The JSON form of a value in a message.
 pub(super) trait Form: Sized {
     /// Reads the JSON form.
     fn read(json: &Json) -> Result<Self>;
@@ -21,12 +21,12 @@ pub(super) trait Form: Sized {
     fn write(&self) -> Json;
 }
 
-/// A member of a message: required, unless its type is an `Option`; then `null` is the same as missing.
+/// A member of a message. It is required, unless its type is an `Option`; for an `Option`, `null` means missing.
 pub(super) trait Member: Sized {
-    /// Reads the member of an object.
+    /// Reads the member from an object.
     fn read_member(object: Object<'_>, name: &str) -> Result<Self>;
 
-    /// Writes the member into an object.
+    /// Writes the member to an object.
     fn write_member(&self, object: &mut Writer, name: &str);
 }
 
@@ -50,7 +50,7 @@ impl<T: Form> Member for Option<T> {
     }
 }
 
-/// Declares messages. `or` is the value of a member that is missing or `null`; such members are always written.
+/// Declares messages. `or` gives the value of a member that is missing or `null`; such members are always written.
 macro_rules! messages {
     ($(
         $(#[$about:meta])*
@@ -68,7 +68,7 @@ macro_rules! messages {
             /// Reads the JSON form. Unknown members are ignored.
             ///
             /// # Errors
-            /// A required member that is missing and a value of another kind, with their place.
+            /// A missing required member, or a value of another kind, with its place.
             pub fn from_json(json: &serde_json::Value) -> $crate::Result<Self> {
                 $crate::rest::form::Form::read(json)
             }
@@ -104,7 +104,7 @@ macro_rules! read_member {
     }};
 }
 
-/// Declares words: an enumeration, and the strings that it is written as. They are read in any case.
+/// Declares an enumeration with the words that it is written as. They are read in any case.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident, $what:literal { $($(#[doc = $doc:literal])+ $variant:ident = $word:literal,)+ }) => {
         $(#[$about])*
@@ -114,7 +114,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// The word.
+            /// The word for the value.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
@@ -181,7 +181,7 @@ impl Form for bool {
     }
 }
 
-/// JSON whose types only the caller knows.
+/// JSON that only the caller can interpret.
 impl Form for Json {
     fn read(json: &Json) -> Result<Self> {
         Ok(json.clone())
@@ -243,7 +243,7 @@ impl Form for FileFormat {
     }
 }
 
-/// Types of this crate that have their JSON form already.
+/// Implements [`Form`] for types that already have a JSON form.
 macro_rules! forms {
     ($($type:ty)+) => {$(
         impl Form for $type {
@@ -258,7 +258,7 @@ macro_rules! forms {
     )+};
 }
 
-/// The id of the spec may be missing from requests: the server assigns it.
+/// Requests may omit the spec id, since the server assigns it.
 impl Form for PartitionSpec {
     fn read(json: &Json) -> Result<Self> {
         let object = Object::new(json, "a partition spec")?;

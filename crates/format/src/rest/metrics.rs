@@ -1,4 +1,4 @@
-//! Reports of scans and commits, which clients send to a server.
+//! Reports about scans and commits that clients send to a server.
 
 use indexmap::IndexMap;
 use serde_json::Value as Json;
@@ -11,66 +11,66 @@ messages! {
     /// A count.
     #[derive(Eq)]
     Counter, "a counter" {
-        /// What is counted: `count` or `bytes`.
+        /// Unit: `count` or `bytes`.
         unit: String = "unit";
-        /// How many.
+        /// The count.
         value: i64 = "value";
     }
 
-    /// A sum of times.
+    /// A total duration.
     #[derive(Eq)]
     Timer, "a timer" {
-        /// How often it was taken.
+        /// Number of measurements.
         count: i64 = "count";
-        /// The unit, such as `nanoseconds`.
+        /// Unit of time, such as `nanoseconds`.
         time_unit: String = "time-unit";
-        /// All times together.
+        /// Sum of all measurements.
         total_duration: i64 = "total-duration";
     }
 
-    /// A scan that was planned.
+    /// Report about a planned scan.
     ScanReport, "a report of a scan" {
-        /// The table.
+        /// Name of the table.
         table_name: String = "table-name";
-        /// The snapshot.
+        /// Id of the snapshot.
         snapshot_id: i64 = "snapshot-id";
-        /// The filter, without literals that must not be known: see [`crate::expr::Expr::from_json`].
+        /// The filter, without confidential literals: see [`crate::expr::Expr::from_json`].
         filter: Json = "filter";
-        /// The schema.
+        /// Id of the schema.
         schema_id: i32 = "schema-id";
-        /// Ids of the columns read.
+        /// Ids of the columns that are read.
         projected_field_ids: Vec<i32> = "projected-field-ids";
-        /// Names of the columns read.
+        /// Names of the columns that are read.
         projected_field_names: Vec<String> = "projected-field-names";
-        /// The metrics by name.
+        /// Metrics by name.
         metrics: IndexMap<String, Metric> = "metrics";
-        /// Anything else.
+        /// Additional information.
         metadata: Option<StringMap> = "metadata";
     }
 
-    /// A commit that was made.
+    /// Report about a commit.
     CommitReport, "a report of a commit" {
-        /// The table.
+        /// Name of the table.
         table_name: String = "table-name";
-        /// The new snapshot.
+        /// Id of the new snapshot.
         snapshot_id: i64 = "snapshot-id";
-        /// Its sequence number.
+        /// Sequence number of the snapshot.
         sequence_number: i64 = "sequence-number";
-        /// Its operation.
+        /// Operation of the snapshot.
         operation: String = "operation";
-        /// The metrics by name.
+        /// Metrics by name.
         metrics: IndexMap<String, Metric> = "metrics";
-        /// Anything else.
+        /// Additional information.
         metadata: Option<StringMap> = "metadata";
     }
 }
 
-/// A count or a time.
+/// A metric: a count or a duration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Metric {
     /// A count.
     Counter(Counter),
-    /// A time.
+    /// A duration.
     Timer(Timer),
 }
 
@@ -100,12 +100,12 @@ impl Form for IndexMap<String, Metric> {
     }
 }
 
-/// A report.
+/// A report about a scan or a commit.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReportMetricsRequest {
-    /// Of a scan.
+    /// Report about a scan.
     Scan(ScanReport),
-    /// Of a commit.
+    /// Report about a commit.
     Commit(CommitReport),
 }
 
@@ -113,7 +113,7 @@ impl ReportMetricsRequest {
     /// Reads the JSON form.
     ///
     /// # Errors
-    /// A report of another kind, and a member that is missing or has another kind.
+    /// An unknown kind of report, or a member that is missing or of another kind.
     pub fn from_json(json: &Json) -> Result<Self> {
         match Object::new(json, "a report")?.field("report-type", json::string)?.as_str() {
             "scan-report" => ScanReport::read(json).map(Self::Scan),

@@ -1,8 +1,8 @@
-//! Messages of the REST catalog protocol (`rest-catalog-open-api.yaml`): requests and responses, as
-//! types with a JSON form. There is no HTTP here.
+//! Messages of the REST catalog protocol (`rest-catalog-open-api.yaml`): requests and responses, as types with a JSON
+//! form. HTTP is not part of it.
 //!
-//! Unknown members are ignored, `null` is the same as missing where a member is optional, and errors name the place of a
-//! member that is missing or of another kind.
+//! Unknown members are ignored, `null` means missing for optional members, and errors name the place of a member that
+//! is missing or of another kind.
 
 mod catalog;
 mod error;

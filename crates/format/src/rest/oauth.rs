@@ -1,4 +1,4 @@
-//! Tokens by OAuth 2 (`/v1/oauth/tokens`; RFC 6749, RFC 8693). Requests are forms, answers are JSON.
+//! OAuth 2 tokens (`/v1/oauth/tokens`; RFC 6749, RFC 8693). Requests are forms, responses are JSON.
 
 use super::form::messages;
 use crate::secret::Secret;
@@ -8,62 +8,62 @@ const CLIENT_CREDENTIALS: &str = "client_credentials";
 const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 
 messages! {
-    /// A token that was granted.
+    /// A granted token.
     TokenResponse, "a token response" {
         /// The token.
         access_token: Secret = "access_token";
-        /// How it is sent: `bearer`, as a rule.
+        /// How to send it, usually `bearer`.
         token_type: String = "token_type";
-        /// Seconds that it holds.
+        /// Seconds until it expires.
         expires_in: Option<i64> = "expires_in";
-        /// The type of the token.
+        /// Type of the token.
         issued_token_type: Option<String> = "issued_token_type";
-        /// A token to get the next one with.
+        /// Token for requesting the next one.
         refresh_token: Option<Secret> = "refresh_token";
-        /// What it is for.
+        /// Scope of the token.
         scope: Option<String> = "scope";
     }
 
-    /// A token that was refused.
+    /// Response if no token is granted.
     OAuthError, "an OAuth error" {
-        /// Why: `invalid_client`, `invalid_grant`, …
+        /// Error code: `invalid_client`, `invalid_grant`, …
         error: String = "error";
-        /// Why, for people.
+        /// Explanation for people.
         error_description: Option<String> = "error_description";
-        /// A page on it.
+        /// Web page about the error.
         error_uri: Option<String> = "error_uri";
     }
 }
 
-/// A request for a token.
+/// Request for a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenRequest {
-    /// A client asks for itself.
+    /// The client requests a token for itself.
     ClientCredentials {
-        /// Its id, unless it is in the header `Authorization`.
+        /// Client id, unless the header `Authorization` has it.
         client_id: Option<String>,
-        /// Its secret, unless it is in the header `Authorization`.
+        /// Client secret, unless the header `Authorization` has it.
         client_secret: Option<Secret>,
-        /// What the token is for.
+        /// Requested scope.
         scope: Option<String>,
     },
-    /// One token for another.
+    /// Exchanges a token for another.
     TokenExchange {
         /// The token of the subject on whose behalf it is requested.
         subject_token: Secret,
-        /// Its type.
+        /// Type of the subject's token.
         subject_token_type: String,
-        /// The token of the acting party, and its type.
+        /// The token of the acting party, with its type.
         actor_token: Option<(Secret, String)>,
-        /// The type of token that is wanted.
+        /// Requested type of token.
         requested_token_type: Option<String>,
-        /// What the token is for.
+        /// Requested scope.
         scope: Option<String>,
     },
 }
 
 impl TokenRequest {
-    /// The fields of the form, which are still to be encoded as `application/x-www-form-urlencoded`.
+    /// Returns the fields of the form, before encoding as `application/x-www-form-urlencoded`.
     pub fn to_form(&self) -> Vec<(&'static str, &str)> {
         let (grant_type, fields) = match self {
             Self::ClientCredentials { client_id, client_secret, scope } => (
@@ -90,10 +90,10 @@ impl TokenRequest {
         std::iter::once(("grant_type", grant_type)).chain(fields).collect()
     }
 
-    /// Reads the fields of a form, decoded.
+    /// Reads the decoded fields of a form.
     ///
     /// # Errors
-    /// A grant of another kind, and a field that is missing.
+    /// An unknown kind of grant, or a missing field.
     pub fn from_form(fields: &[(&str, &str)]) -> Result<Self> {
         let field = |name: &str| fields.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).to_owned());
         let required = |name: &str| field(name).ok_or_else(|| Error::corrupt(name, "required, but missing"));

@@ -1,4 +1,4 @@
-//! Scans that the server plans: what is asked, tasks, and the files of tasks.
+//! Messages about scans that the server plans: requests, tasks, and the files of tasks.
 
 use serde_json::Value as Json;
 
@@ -12,42 +12,42 @@ use crate::value::{Value, binary};
 use crate::{Error, Result};
 
 messages! {
-    /// A scan to plan. Without any snapshot it is one of the current snapshot.
+    /// Request to plan a scan; without snapshot ids, a scan of the current snapshot.
     PlanTableScanRequest, "a scan to plan" {
-        /// The snapshot.
+        /// Id of the snapshot.
         snapshot_id: Option<i64> = "snapshot-id";
-        /// Full names of the columns that are read; all without it.
+        /// Full names of the columns to read; by default all.
         select: Option<Vec<String>> = "select";
         /// The filter: see [`crate::expr::Expr::from_json_typed`].
         filter: Option<Json> = "filter";
-        /// How many rows are enough for the client: a hint.
+        /// Number of rows that are enough for the client, as a hint.
         min_rows_requested: Option<i64> = "min-rows-requested";
-        /// Whether names in `select` and `filter` are matched by case.
+        /// Whether names in `select` and `filter` are case-sensitive.
         case_sensitive: bool = "case-sensitive" or true;
-        /// Whether names are those of the snapshot's schema, as in time travel, and not of the table's.
+        /// Whether names refer to the snapshot's schema, as in time travel, instead of the table's.
         use_snapshot_schema: bool = "use-snapshot-schema" or false;
-        /// Where an incremental scan begins, exclusive.
+        /// Start of an incremental scan, exclusive.
         start_snapshot_id: Option<i64> = "start-snapshot-id";
-        /// Where an incremental scan ends, inclusive.
+        /// End of an incremental scan, inclusive.
         end_snapshot_id: Option<i64> = "end-snapshot-id";
-        /// Full names of the columns whose metrics are wanted.
+        /// Full names of the columns whose metrics are requested.
         stats_fields: Option<Vec<String>> = "stats-fields";
     }
 
-    /// Asks for the files of a part of a plan.
+    /// Request for the files of a plan task.
     FetchScanTasksRequest, "a request for scan tasks" {
-        /// The server's name of the part.
+        /// Server's name for the plan task.
         plan_task: String = "plan-task";
     }
 
-    /// Files of a scan, and parts of the plan whose files are still to be fetched.
+    /// Files of a scan, and plan tasks whose files are still to be fetched.
     #[derive(Default)]
     ScanTasks, "scan tasks" {
-        /// Delete files that the files refer to.
+        /// Delete files that `file_scan_tasks` refer to.
         delete_files: Option<Vec<ContentFile>> = "delete-files";
         /// Files to read.
         file_scan_tasks: Option<Vec<FileScanTask>> = "file-scan-tasks";
-        /// Parts of the plan to fetch.
+        /// Plan tasks to fetch.
         plan_tasks: Option<Vec<String>> = "plan-tasks";
     }
 
@@ -55,79 +55,79 @@ messages! {
     FileScanTask, "a file scan task" {
         /// The data file.
         data_file: ContentFile = "data-file";
-        /// Places in the list of delete files.
+        /// Indices in the list of delete files.
         delete_file_references: Option<Vec<i32>> = "delete-file-references";
-        /// What is left of the filter for the rows of this file; without it the filter itself holds.
+        /// Residual of the filter for the rows of this file; without it, the whole filter applies.
         residual_filter: Option<Json> = "residual-filter";
     }
 
-    /// A data or delete file. [`ContentFile::to_data_file`] reads the values, which need the types of the table.
+    /// A data or delete file. [`ContentFile::to_data_file`] converts its values, for which it needs the table's types.
     ContentFile, "a content file" {
-        /// Data, position deletes or equality deletes.
+        /// Content: data, position deletes or equality deletes.
         content: ContentKind = "content";
-        /// Location.
+        /// Location of the file.
         file_path: String = "file-path";
-        /// Format.
+        /// Format of the file.
         file_format: FileFormat = "file-format";
-        /// Partition spec.
+        /// Id of the partition spec.
         spec_id: i32 = "spec-id";
         /// Values of the partition fields, in the order of the spec.
         partition: Vec<Json> = "partition";
-        /// Bytes.
+        /// Size in bytes.
         file_size_in_bytes: i64 = "file-size-in-bytes";
-        /// Rows.
+        /// Number of rows.
         record_count: i64 = "record-count";
-        /// Encryption, in hexadecimal digits.
+        /// Encryption key metadata, in hexadecimal digits.
         key_metadata: Option<String> = "key-metadata";
-        /// Where the file can be split.
+        /// Offsets at which the file can be split.
         split_offsets: Option<Vec<i64>> = "split-offsets";
-        /// Sort order.
+        /// Id of the sort order.
         sort_order_id: Option<i32> = "sort-order-id";
-        /// Data files: first row id.
+        /// Data files: row id of the first row.
         first_row_id: Option<i64> = "first-row-id";
-        /// Data files: bytes of each column.
+        /// Data files: size of each column in bytes.
         column_sizes: Option<CountMap> = "column-sizes";
-        /// Data files: values of each column.
+        /// Data files: number of values of each column.
         value_counts: Option<CountMap> = "value-counts";
-        /// Data files: nulls of each column.
+        /// Data files: number of nulls of each column.
         null_value_counts: Option<CountMap> = "null-value-counts";
-        /// Data files: NaNs of each column.
+        /// Data files: number of NaNs of each column.
         nan_value_counts: Option<CountMap> = "nan-value-counts";
         /// Data files: lower bound of each column.
         lower_bounds: Option<ValueMap> = "lower-bounds";
         /// Data files: upper bound of each column.
         upper_bounds: Option<ValueMap> = "upper-bounds";
-        /// Equality deletes: ids of the columns that are compared.
+        /// Equality deletes: ids of the columns to compare.
         equality_ids: Option<Vec<i32>> = "equality-ids";
-        /// Position deletes: the only data file to which they apply.
+        /// Position deletes: the only data file that they apply to.
         referenced_data_file: Option<String> = "referenced-data-file";
-        /// Deletion vectors: where the vector begins.
+        /// Deletion vectors: offset in the file.
         content_offset: Option<i64> = "content-offset";
-        /// Deletion vectors: length of the vector.
+        /// Deletion vectors: length in bytes.
         content_size_in_bytes: Option<i64> = "content-size-in-bytes";
     }
 
-    /// Counts by column: ids, and as many counts.
+    /// Counts by column: column ids, and a count for each.
     #[derive(Default)]
     CountMap, "a map of counts" {
         /// Column ids.
         keys: Vec<i32> = "keys" or Vec::new();
-        /// Counts.
+        /// One count for each column.
         values: Vec<i64> = "values" or Vec::new();
     }
 
-    /// Values by column: ids, and as many values.
+    /// Values by column: column ids, and a value for each.
     #[derive(Default)]
     ValueMap, "a map of values" {
         /// Column ids.
         keys: Vec<i32> = "keys" or Vec::new();
-        /// Values, each of the type of its column.
+        /// One value for each column, of its type.
         values: Vec<Json> = "values" or Vec::new();
     }
 }
 
 words! {
-    /// What a file holds.
+    /// Content of a file.
     ContentKind, "content of a file" {
         /// Rows.
         Data = "data",
@@ -138,26 +138,26 @@ words! {
     }
 }
 
-/// The outcome of planning a scan.
+/// Result of planning a scan.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlanningResult {
-    /// It is planned.
+    /// The plan is complete.
     Completed {
-        /// The plan's id, where the server keeps the plan.
+        /// Id of the plan, if the server keeps it.
         plan_id: Option<String>,
-        /// Its tasks.
+        /// Tasks of the plan.
         tasks: ScanTasks,
-        /// Credentials for the files.
+        /// Credentials for the files of the plan.
         storage_credentials: Option<Vec<StorageCredential>>,
     },
-    /// It is being planned.
+    /// Planning continues in the server.
     Submitted {
-        /// The plan's id.
+        /// Id of the plan.
         plan_id: String,
     },
-    /// It was cancelled.
+    /// Planning was cancelled.
     Cancelled,
-    /// It failed.
+    /// Planning failed.
     Failed(ErrorModel),
 }
 
@@ -165,7 +165,7 @@ impl PlanningResult {
     /// Reads the JSON form.
     ///
     /// # Errors
-    /// A status that is unknown, and a member that is missing or has another kind.
+    /// An unknown status, or a member that is missing or of another kind.
     pub fn from_json(json: &Json) -> Result<Self> {
         let object = Object::new(json, "a result of planning")?;
         match object.field("status", json::string)?.as_str() {
@@ -208,7 +208,7 @@ impl PlanningResult {
 }
 
 impl ContentFile {
-    /// The message of a file; `partition` is the type of its partition.
+    /// Converts a file; `partition` is its partition type.
     ///
     /// # Errors
     /// A value that has no JSON form, or is not of its column's type.
@@ -247,10 +247,10 @@ impl ContentFile {
         })
     }
 
-    /// The file; `partition` is the type of its partition. Bounds of columns that the schema does not have are left out.
+    /// Converts to a file; `partition` is its partition type. Bounds of columns that are not in the schema are dropped.
     ///
     /// # Errors
-    /// A value that is not of its column's type, and lists of different lengths.
+    /// A value that is not of its column's type, or lists of different lengths.
     pub fn to_data_file(&self, partition: &StructType, schema: &Schema) -> Result<DataFile> {
         let counts = |name: &str, map: &Option<CountMap>| {
             map.as_ref().map(CountMap::to_counts).transpose().map_err(|error| error.within(&format!("/{name}")))

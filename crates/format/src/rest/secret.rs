@@ -19,17 +19,17 @@ impl Form for Secret {
     }
 }
 
-/// Configuration with credentials in it: `Debug` shows the names alone.
+/// Configuration that contains credentials: `Debug` prints only the names.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct SecretMap(StringMap);
 
 impl SecretMap {
-    /// Names and values.
+    /// Wraps a configuration.
     pub fn new(map: StringMap) -> Self {
         Self(map)
     }
 
-    /// Names and values.
+    /// Returns the configuration.
     pub fn reveal(&self) -> &StringMap {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Tables: to create, register, load, rename and list them, and to commit to one or to several.
+//! Messages about tables: create, register, load, rename and list them, and commit to one or several.
 
 use std::sync::Arc;
 
@@ -15,53 +15,53 @@ messages! {
     /// The name of a table or view.
     #[derive(Eq, Hash)]
     TableIdentifier, "a table identifier" {
-        /// The levels of its namespace.
+        /// Levels of its namespace.
         namespace: Vec<String> = "namespace";
-        /// Its own name.
+        /// Name in the namespace.
         name: String = "name";
     }
 
     /// A page of tables or views.
     ListTablesResponse, "a list of tables" {
-        /// Asks for the next page; without it this one is the last.
+        /// Token for the next page; missing on the last page.
         next_page_token: Option<String> = "next-page-token";
-        /// The names.
+        /// Names of the tables or views.
         identifiers: Vec<TableIdentifier> = "identifiers" or Vec::new();
     }
 
-    /// A table to create.
+    /// Request to create a table.
     CreateTableRequest, "a request to create a table" {
-        /// Its name in the namespace.
+        /// Name in the namespace.
         name: String = "name";
-        /// Its location; without it the server chooses.
+        /// Location of the table; by default the server chooses it.
         location: Option<String> = "location";
-        /// Its schema; the server assigns ids.
+        /// Schema, whose ids the server assigns.
         schema: Schema = "schema";
-        /// How it is partitioned.
+        /// Partition spec.
         partition_spec: Option<PartitionSpec> = "partition-spec";
-        /// How it is sorted.
+        /// Sort order.
         write_order: Option<SortOrder> = "write-order";
-        /// Whether the table is only prepared, to be created by a commit.
+        /// Whether to only stage the table, which a later commit creates.
         stage_create: bool = "stage-create" or false;
-        /// Its properties.
+        /// Properties of the table.
         properties: StringMap = "properties" or StringMap::new();
     }
 
-    /// A table that exists as a metadata file, to be registered in the catalog.
+    /// Request to register an existing metadata file as a table.
     RegisterTableRequest, "a request to register a table" {
-        /// Its name in the namespace.
+        /// Name in the namespace.
         name: String = "name";
-        /// Its metadata file.
+        /// Location of the metadata file.
         metadata_location: String = "metadata-location";
-        /// Whether it may take the place of a table of this name.
+        /// Whether to replace an existing table with this name.
         overwrite: bool = "overwrite" or false;
     }
 
-    /// Credentials for the files below a location.
+    /// Credentials for the files under a location.
     StorageCredential, "a storage credential" {
-        /// The beginning of the locations that it is for; the longest one counts.
+        /// Prefix of the locations that it applies to; the longest matching prefix wins.
         prefix: String = "prefix";
-        /// The credentials, as properties of the storage.
+        /// The credentials, as storage properties.
         config: SecretMap = "config";
     }
 
@@ -71,49 +71,49 @@ messages! {
         storage_credentials: Vec<StorageCredential> = "storage-credentials";
     }
 
-    /// A table that was loaded or created.
+    /// A loaded or created table.
     LoadTableResult, "a loaded table" {
-        /// Its metadata file; without it the table is staged and not committed.
+        /// Location of its metadata file; missing while the table is staged.
         metadata_location: Option<String> = "metadata-location";
         /// Its metadata.
         metadata: Arc<TableMetadata> = "metadata";
-        /// Properties of the client and the storage for this table.
+        /// Client and storage properties for this table.
         config: SecretMap = "config" or SecretMap::default();
-        /// Credentials for its files, which go before those in `config`.
+        /// Credentials for its files, which take precedence over those in `config`.
         storage_credentials: Option<Vec<StorageCredential>> = "storage-credentials";
-        /// What a reader must enforce, or else not read the table.
+        /// Restrictions that a reader must enforce; if it cannot, it must not read the table.
         read_restrictions: Option<Json> = "read-restrictions";
     }
 
-    /// A commit to a table.
+    /// Request to commit to a table.
     CommitTableRequest, "a commit" {
         /// The table; required in a transaction.
         identifier: Option<TableIdentifier> = "identifier";
-        /// What must hold for the commit to be made.
+        /// Requirements of the commit.
         requirements: Vec<UpdateRequirement> = "requirements";
-        /// What is changed, in order.
+        /// Updates, in order.
         updates: Vec<MetadataUpdate> = "updates";
     }
 
-    /// The table after a commit.
+    /// State of the table after a commit.
     CommitTableResponse, "an answer to a commit" {
-        /// Its metadata file.
+        /// Location of its metadata file.
         metadata_location: String = "metadata-location";
         /// Its metadata.
         metadata: Arc<TableMetadata> = "metadata";
     }
 
-    /// Commits to several tables, made all or not at all.
+    /// Request to commit to several tables, all or none.
     CommitTransactionRequest, "a transaction" {
         /// The commits.
         table_changes: Vec<CommitTableRequest> = "table-changes";
     }
 
-    /// A table or view that gets another name.
+    /// Request to rename a table or view.
     RenameTableRequest, "a request to rename a table" {
-        /// The name that it has.
+        /// Current name.
         source: TableIdentifier = "source";
-        /// The name that it gets.
+        /// New name.
         destination: TableIdentifier = "destination";
     }
 }

@@ -1,4 +1,4 @@
-//! Messages: tables of documents, what may be missing from them, and laws over documents drawn at random.
+//! Tests of messages: tables of documents, members that may be missing, and properties of random documents.
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
@@ -62,7 +62,7 @@ fn vector() -> Json {
     })
 }
 
-/// Documents as they are written: the name of the message, how it is read and written, what is required, and the document.
+/// Documents: name of the message, how to read and write it, its required members, and the JSON.
 fn documents() -> Vec<(&'static str, Again, &'static [&'static str], Json)> {
     let table = json!({"namespace": ["a", "b"], "name": "t"});
     let credential = json!({"prefix": "s3://b", "config": {"s3.session-token": "s"}});
@@ -283,7 +283,7 @@ fn with(document: &Json, member: &str, value: Json) -> Json {
 fn documents_are_written_as_they_were_read() {
     for (name, again, _, document) in documents() {
         assert_eq!(again(&document).unwrap(), document, "{name}");
-        // Members of a later protocol are ignored.
+        // Members of a later protocol version are ignored.
         assert_eq!(again(&with(&document, "later", json!([1]))).unwrap(), document, "{name}");
     }
 }
@@ -300,7 +300,7 @@ fn required_members_are_named_where_they_are_missing() {
                 }
                 false => {
                     let read = missing.unwrap_or_else(|error| panic!("{name}: {member}: {error}"));
-                    // `null` is the same as missing.
+                    // `null` means missing.
                     assert_eq!(again(&with(&document, member, Json::Null)).unwrap(), read, "{name}: {member}");
                 }
             }
@@ -392,7 +392,7 @@ fn requests_for_tokens_are_forms() {
     }
 }
 
-/// The types that [`data_file`] is read with.
+/// The types of [`data_file`].
 fn types() -> (StructType, Schema) {
     let partition = StructType::new(vec![
         Field::optional(1000, "day", PrimitiveType::Date),
@@ -441,7 +441,7 @@ fn files_are_read_with_the_types_of_the_table() {
     let error = changed("lower-bounds", json!({"keys": [1], "values": ["x"]})).unwrap_err().to_string();
     assert!(error.starts_with("/lower-bounds"), "{error}");
     assert!(changed("key-metadata", json!("7")).unwrap_err().to_string().starts_with("/key-metadata"));
-    // Bounds of columns that were dropped mean nothing here.
+    // Bounds of dropped columns are ignored.
     assert_eq!(changed("lower-bounds", json!({"keys": [9], "values": ["x"]})).unwrap().lower_bounds, Some(Vec::new()));
 }
 
@@ -452,7 +452,7 @@ fn strings() -> impl Strategy<Value = Json> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the names and numbers are, a message that was read and written is the same message.
+    /// Reading what was written returns the same message, for any names and numbers.
     #[test]
     fn messages_survive_the_way_there_and_back(
         levels in proptest::collection::vec(".{0,8}", 0..4), name in ".{0,8}", token in proptest::option::of(".{0,8}"),
@@ -475,7 +475,7 @@ proptest! {
         for (again, document) in documents {
             let written = again(&document).unwrap();
             prop_assert_eq!(again(&written).unwrap(), written.clone());
-            // What is written is what was read, but for `null`s and defaults.
+            // Everything that was read is written, except `null`s and defaults.
             for (member, value) in document.as_object().unwrap().iter().filter(|(_, value)| !value.is_null()) {
                 prop_assert_eq!(&written[member], value);
             }

@@ -6,8 +6,8 @@ use super::{AllowedValues, ColumnProperty, Effect, KnownProperty, MetricsMode, P
 use crate::evolution::{BLOOM_FILTER_PREFIX, METRICS_MODE_PREFIX, STATISTICS_PREFIX};
 use crate::types::NAME_MAPPING_PROPERTY;
 
-/// Declares properties: constants for the code that reads them, and the list of all. First those of columns, then those
-/// without a default.
+/// Declares properties: constants for the code that reads them, and the list of all. Properties of columns come first,
+/// then properties without a default, then the others.
 macro_rules! properties {
     (
         $($(#[doc = $of_column:literal])+ $column:ident: $kind:ty = $prefix:expr, $without:expr, $may_be:expr, $does:expr;)+
@@ -31,7 +31,7 @@ macro_rules! properties {
             pub const $name: Property<$type> = Property { name: $property, default: $default, values: $values };
         )+
 
-        /// Every property that is known. Where a name ends with a dot, that of a column follows.
+        /// All known properties. If a name ends with a dot, a column name follows.
         pub const KNOWN: &[KnownProperty] = &[
             $(KnownProperty { name: $prefix, default: None, values: $may_be, effect: $does, about: concat!($($of_column),+) },)+
             $(KnownProperty { name: $label, default: None, values: $allowed, effect: $done, about: concat!($($own),+) },)+
@@ -387,15 +387,15 @@ properties! {
         AllowedValues::Flag, Effect::Harmless("Read by Java's Hive catalog only.");
 }
 
-/// What a table that is created now gets as [`PARQUET_COMPRESSION`] unless the user says otherwise.
+/// Value of [`PARQUET_COMPRESSION`] in new tables, unless the user sets another.
 pub const PARQUET_COMPRESSION_OF_NEW_TABLES: &str = "zstd";
 
-/// Every property with a default: its name, and the default as text.
+/// Returns the name of every property with a default, and the default as text.
 pub fn defaults() -> Vec<(&'static str, String)> {
     KNOWN.iter().filter_map(|known| Some((known.name, known.default?()))).collect()
 }
 
-/// Names of values that the metadata itself has: they are never stored as properties.
+/// Names of values that table metadata has fields for: they are never stored as properties.
 pub const RESERVED: &[&str] = &[
     "current-schema",
     "current-snapshot-id",
