@@ -249,7 +249,7 @@ impl TableMetadata {
         self.document.current_snapshot_id.and_then(|id| self.snapshot(id))
     }
 
-    /// The snapshot and its ancestors, newest first, up to the first one that has been expired.
+    /// The snapshot and its ancestors, newest first, until an ancestor that has been expired.
     pub fn ancestors(&self, snapshot_id: i64) -> Ancestors<'_> {
         Ancestors { metadata: self, next: Some(snapshot_id), left: self.document.snapshots.len() }
     }

@@ -245,7 +245,7 @@ fn evaluate_moments(test: &BoundTest, ty: &Type, array: &dyn Array, layout: &Dat
     let per_second: i64 = if nanos { 1_000_000_000 } else { 1_000_000 };
     let larger = |units_per_second: i64| move |value: i64| value.saturating_mul(per_second / units_per_second);
     match layout {
-        // Clamp larger values: literals are `long`, and such a value is above all but i64::MAX.
+        // Values above i64::MAX are clamped to it, since literals are never larger.
         DataType::UInt64 => {
             let widen = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
             evaluate_primitives(test, array.as_primitive::<UInt64Type>(), widen)

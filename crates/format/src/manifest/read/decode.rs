@@ -263,6 +263,7 @@ impl Tuples {
         let before = *cursor;
         steps.read(cursor, &mut self.columns, form)?;
         let bytes = cursor.since(&before);
+        // Only reading a tuple shows where it ends; if it occurred before, the values just read are discarded.
         if let Some(&place) = self.seen.get(bytes) {
             let count = self.count;
             self.columns.iter_mut().for_each(|column| column.truncate(count));
@@ -339,6 +340,7 @@ impl<'a> Decoder<'a> {
         for (number, block) in container.blocks().enumerate() {
             let block = block?;
             let data = decompressor.run(block.data, block.offset)?;
+            // The block and the columns are in memory at the same time.
             self.max_bytes = limits.decoded_bytes.saturating_sub(data.len());
             self.block(number, block, data)?;
         }

@@ -61,6 +61,7 @@ impl MetadataBuilder {
         if added < 0 {
             return Err(Error::invalid(format!("added-rows of a new snapshot is negative: {added}")));
         }
+        // If the snapshot's ids begin above `next`, the checks of `build` raise the result further.
         next.checked_add(added).ok_or_else(|| Error::invalid("all row ids are used up"))
     }
 

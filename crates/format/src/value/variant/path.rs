@@ -33,7 +33,7 @@ impl Path {
         &self.0
     }
 
-    /// Whether all steps are fields: only such paths have bounds.
+    /// Whether all steps are fields, so that the path can have bounds.
     #[must_use]
     pub fn is_of_fields(&self) -> bool {
         self.0.iter().all(|step| matches!(step, Step::Field(_)))
