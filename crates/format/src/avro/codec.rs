@@ -209,6 +209,7 @@ impl Decompressor {
         }
     }
 
+    /// Decompresses to `room` bytes of the buffer.
     fn attempt(&mut self, data: &[u8], room: usize) -> Result<usize, Failure> {
         let out = self.buffer.get_mut(..room).unwrap_or_default();
         if self.codec == Codec::Deflate {
@@ -223,6 +224,7 @@ impl Decompressor {
         };
         zstd.decompress_to_buffer(data, out).map_err(|error| {
             let message = error.to_string();
+            // zstd gives the reason only as text.
             if message.contains("Destination buffer is too small") { Failure::TooSmall } else { Failure::Bad(message) }
         })
     }

@@ -116,6 +116,7 @@ impl UpdateSchema {
         Ok(())
     }
 
+    /// Adds the new fields of a struct, then moves fields; both new and existing ones can be moved.
     fn add_and_move(&self, mut fields: Vec<Field>, parent: Option<i32>) -> Result<Vec<Field>> {
         let added = self.additions.get(&parent).into_iter().flatten();
         fields.extend(added.filter_map(|id| self.updates.get(id).cloned()));

@@ -168,6 +168,7 @@ impl<'a> Parser<'a> {
         self.predicate()
     }
 
+    /// Parses one predicate: a function, a constant, a comparison, or a term with a test such as `IN`.
     fn predicate(&mut self) -> Result<Condition> {
         if let Some(expr) = self.nan_function()? {
             return Ok(expr);

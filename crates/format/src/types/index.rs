@@ -149,6 +149,7 @@ impl Builder<'_> {
         }
     }
 
+    /// Checks the limits, and that the field's type and defaults are valid.
     fn check(&mut self, field: &Field, name: &str, short_name: usize) -> Result<()> {
         if self.index.ids.len() >= self.limits.fields {
             return Err(Error::invalid(format!("more than {} fields", self.limits.fields)));

@@ -169,6 +169,7 @@ fn evaluate_predicate(predicate: &BoundPredicate, column: TermColumn) -> Result<
         _ if *values.data_type() == DataType::Null => BooleanBuffer::new_unset(len),
         test => compare::evaluate(test, &predicate.term.ty, &values)?,
     };
+    // The mask is meaningless where the value is null.
     Ok(match &nulls {
         None => mask,
         Some(nulls) if null_matches(&predicate.test) => &mask | &!nulls.inner(),
@@ -176,6 +177,7 @@ fn evaluate_predicate(predicate: &BoundPredicate, column: TermColumn) -> Result<
     })
 }
 
+/// Whether null matches a test.
 fn null_matches<L, S>(test: &Test<L, S>) -> bool {
     matches!(
         test,
@@ -203,6 +205,7 @@ fn transformed(term: &BoundTerm, column: TermColumn) -> Result<TermColumn> {
     }
 }
 
+/// Evaluates an expression on a row. `negated` pushes `NOT` down to the predicates without rewriting the expression.
 fn matches(expr: &BoundExpr, row: &[Option<Value>], negated: bool) -> bool {
     match (expr, negated) {
         (Expression::True, _) => !negated,

@@ -45,13 +45,14 @@ const JUDGE: Judge = Judge { of_metrics: must_match, of_count: |rows| (rows == 0
 
 fn must_match(predicate: &BoundPredicate, statistics: &TermStatistics<'_>) -> bool {
     let reference = &predicate.term.reference;
-    // Only for top-level columns: the metrics of nested ones do not say how many rows they cover.
+    // The metrics describe the column, not the result of a transform or an extraction.
     if !predicate.term.is_plain() {
         return false;
     }
     match &predicate.test {
         Test::IsNan => return statistics.contains_nans_only() && statistics.counts_all_rows(),
         Test::NotNan => return !statistics.may_contain_nan() || statistics.contains_nulls_only(),
+        // The metrics of nested columns do not say how many rows they cover.
         _ if reference.is_nested() => return false,
         _ => {}
     }

@@ -118,8 +118,8 @@ impl PartitionBuilder {
     }
 
     pub(super) fn read(&mut self, cursor: &mut Cursor<'_>, wire: &Wire, form: FixedForm) -> Result<(), Fault> {
-        // Includes fields written as `null` because their source column was dropped, although older schemas know their
-        // type.
+        // Skipped values are null, including fields written as `null` because their source column was dropped, although
+        // older schemas know their type.
         if let Wire::Skip(skip) = wire {
             skip.run(cursor)?;
             return self.push_null();

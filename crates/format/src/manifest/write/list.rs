@@ -87,6 +87,7 @@ impl ListWriter {
         Ok(())
     }
 
+    /// Returns the manifest with its sequence numbers and its first row id assigned.
     fn assigned(&mut self, manifest: &ManifestFile) -> Result<ManifestFile> {
         let mut manifest = manifest.clone();
         let options = &self.options;
@@ -181,6 +182,7 @@ fn write_manifest(out: &mut Encoder, manifest: &ManifestFile, version: u8) -> Re
 fn write_summaries(out: &mut Encoder, summaries: Option<&[FieldSummary]>) {
     out.some(summaries.is_some());
     let Some(summaries) = summaries else { return };
+    // An Avro array ends with an empty block; an empty array consists of that block only.
     if !summaries.is_empty() {
         out.length(summaries.len());
     }

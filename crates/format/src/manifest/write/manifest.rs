@@ -221,6 +221,7 @@ fn primitive(field: &Field) -> Result<&PrimitiveType> {
         .ok_or_else(|| Error::invalid(format!("the partition field {} is not of a primitive type", field.name)))
 }
 
+/// Writes an entry. A missing snapshot id stays null if the entry is existing, or if the manifest has no snapshot yet.
 fn write_entry(
     out: &mut Encoder,
     entry: &ManifestEntry,

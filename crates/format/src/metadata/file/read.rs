@@ -118,6 +118,7 @@ impl ListSink for LongLists<'_> {
             _ => None,
         };
         match self.current {
+            // Begin with an empty list, so that the last of two members with the same name counts.
             Some(LongList::Schemas) => self.schemas = Ok(Vec::new()),
             Some(LongList::Snapshots) => self.snapshots = Ok(Vec::new()),
             Some(LongList::SnapshotLog) => self.snapshot_log = Ok(Vec::new()),

@@ -228,7 +228,8 @@ impl<'a> Requirements<'a> {
                 let default_sort_order_id = base.default_sort_order_id();
                 self.add_unless_replacing(UpdateRequirement::AssertDefaultSortOrderId { default_sort_order_id });
             }
-            // A concurrent write may use what is removed, so no branch may have moved.
+            // A concurrent write may use what is removed, so no branch may have moved, except `main`, as in the Java
+            // library.
             MetadataUpdate::RemovePartitionSpecs { .. } => {
                 self.add_unless_replacing(self.default_spec());
                 self.add_branches();

@@ -171,6 +171,7 @@ impl<'a> Variant<'a> {
         Ok(self.decode()?.0)
     }
 
+    /// Decodes one level; also returns the number of bytes that it takes.
     fn decode(&self) -> Result<(Node<'a>, usize)> {
         let (header, rest) = self.value.split_first().ok_or_else(|| corrupt("the variant's value is empty"))?;
         let (node, used) = match header & 3 {
