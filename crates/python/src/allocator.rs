@@ -1,30 +1,30 @@
-//! The allocator of the extension.
+//! The memory allocator of the extension.
 
 use std::ffi::c_long;
 
 use libmimalloc_sys::{mi_option_get, mi_option_set_default, mi_option_t};
 
-/// Columns are large and short-lived: the C library's allocator gives their pages back to the system at once, and most of
-/// the time of a kernel that only copies would then be the system's, clearing pages for it again.
+/// Columns are large and short-lived. The allocator of the C library returns their pages to the system at once; a
+/// kernel that only copies would then spend most of its time waiting for the system to zero pages again.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// `mi_option_purge_delay`, which the bindings do not name, and its default.
+/// The option `mi_option_purge_delay`, which the bindings lack, and its default.
 const PURGE_DELAY: (mi_option_t, c_long) = (15, 1_000);
 
-/// Milliseconds for which freed memory is kept for reuse, as in jemalloc.
+/// Milliseconds for which freed memory is kept for reuse, the same as in jemalloc.
 const KEPT_FOR: c_long = 10_000;
 
-/// Keeps freed memory for ten seconds, unless `MIMALLOC_PURGE_DELAY` says for how long.
+/// Keeps freed memory for ten seconds, unless `MIMALLOC_PURGE_DELAY` sets another time.
 ///
-/// Who reads a table, works on it and reads the next one lets seconds pass in between: with the allocator's own second
-/// all pages of a result had been given back by then, and a quarter to two fifths of the processor's time of a read was
-/// the system's, clearing them again. It costs that a process holds for nine seconds more what it has held at most; a
-/// stream uses its memory again within milliseconds, and its peak is the same.
+/// Programs often read a table, work on it for some seconds and then read the next one. With the allocator's default of
+/// one second, all pages of the first result have been returned to the system by then, and zeroing them again took a
+/// quarter to two fifths of the processor time of a read. The price is that a process holds its peak memory for nine
+/// seconds longer. Streams reuse their memory within milliseconds, so their peak stays the same.
 pub(crate) fn keep_freed_memory() {
     let (option, default) = PURGE_DELAY;
-    // SAFETY: both calls take any number of an option, and ignore those that there are not. Whatever else might have this
-    // number in another version of the allocator has another default.
+    // SAFETY: both calls accept any option number and ignore unknown ones. If another version of the allocator used the
+    // number for another option, its default would differ.
     unsafe {
         if mi_option_get(option) == default {
             mi_option_set_default(option, KEPT_FOR);

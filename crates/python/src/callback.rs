@@ -1,8 +1,8 @@
-//! Calls from Rust back into Python: signals, and the end of the interpreter.
+//! Calls from Rust into Python, with regard to signals and the shutdown of the interpreter.
 //!
-//! An interpreter that ends takes the thread of every call that is still in Python, and Rust's frames beneath it cannot be
-//! unwound: the process would abort. So no call begins once the program is ending, and the ones under way are awaited for a
-//! moment, before the interpreter ends.
+//! When the interpreter shuts down, it ends the thread of every call that is still in Python. The Rust frames below
+//! cannot be unwound then, and the process would abort. So no call starts after the shutdown has begun, and the
+//! shutdown first waits a moment for running calls.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-/// How long the end of a program waits for calls. One that takes longer would hardly return before the process is gone.
+/// How long the shutdown waits for running calls. A call that takes longer would hardly return before the process ends.
 const LAST_CALLS: Duration = Duration::from_secs(5);
 
-/// Calls under way in the process [`OWNER`]; what a fork copied of them does not count.
+/// The number of running calls in the process [`OWNER`]. A forked process must not count the calls of its parent.
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
 static OWNER: AtomicU32 = AtomicU32::new(0);
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Lets no further call begin, and waits a moment for the ones under way.
+/// Prevents further calls, and waits a moment for running ones.
 pub(crate) fn end_calls() {
     ENDING.store(true, Ordering::SeqCst);
     let end = Instant::now() + LAST_CALLS;
@@ -31,7 +31,7 @@ pub(crate) fn end_calls() {
     }
 }
 
-/// A call under way.
+/// A running call; it holds the process id.
 struct Call(u32);
 
 impl Call {
@@ -42,7 +42,8 @@ impl Call {
         }
         UNDER_WAY.fetch_add(1, Ordering::SeqCst);
         let call = Self(process);
-        // Asked after the call is counted: `end_calls` sees it, or it sees that the program is ending.
+        // Tested after the call is counted, so either `end_calls` sees the call, or the call sees that the program
+        // ends.
         (!ENDING.load(Ordering::SeqCst)).then_some(call)
     }
 }
@@ -55,14 +56,14 @@ impl Drop for Call {
     }
 }
 
-/// Runs what may call Python, such as a stream of another library; `None` if the program is ending.
+/// Runs code that may call Python, such as a stream of another library; `None` if the program is ending.
 pub(crate) fn call<T>(work: impl FnOnce() -> T) -> Option<T> {
     let _call = Call::begin()?;
     let _by_worker = (ENTERED.get() == 0).then(|| Counted::begin(&BY_WORKER));
     Some(work())
 }
 
-/// Calls Python from a thread that does not hold its lock; `None` if the program is ending.
+/// Calls Python from a thread that does not hold the GIL; `None` if the program is ending.
 pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     call(|| {
         let _lock = Lock::beneath_python();
@@ -75,15 +76,16 @@ pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
 }
 
 thread_local! {
-    /// How many calls into Python this thread is in.
+    /// The number of nested calls into Python on this thread.
     static INSIDE: Cell<usize> = const { Cell::new(0) };
-    /// How many calls from Python this thread is in ([`crate::entry::detached`]).
+    /// The number of nested calls from Python on this thread ([`crate::entry::detached`]).
     static ENTERED: Cell<usize> = const { Cell::new(0) };
-    /// How many calls into Python, or into what may call it, this thread is in that no call from Python is beneath.
+    /// The number of nested calls on this thread into Python, or into code that may call it, that were not made during
+    /// a call from Python: those of worker threads.
     static BY_WORKER: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Adds one to a count of this thread as long as it lives.
+/// Increments a counter of this thread for as long as it lives.
 struct Counted(&'static std::thread::LocalKey<Cell<usize>>);
 
 impl Counted {
@@ -99,31 +101,31 @@ impl Drop for Counted {
     }
 }
 
-/// Runs the work of a call from Python.
+/// Runs the Rust code of a call from Python.
 pub(crate) fn entered<T>(work: impl FnOnce() -> T) -> T {
     let _entered = Counted::begin(&ENTERED);
     work()
 }
 
-/// Whether Python code runs on this thread that a worker of some other call has called: that one waits for it.
+/// Whether this thread runs Python code that was called by a worker of another call, which waits for it.
 pub(crate) fn is_called_by_worker() -> bool {
     BY_WORKER.get() > 0
 }
 
-/// The interpreter's lock, taken beneath Python code of this thread.
+/// The GIL, acquired while Python code of this thread is on the stack.
 ///
-/// PyO3 holds a thread for attached as long as a call into Python lasts. A library that the call has reached may have
-/// released the lock since, as pyarrow does while it reads a stream, and the stream may be ours.
+/// PyO3 considers a thread attached during a whole call into Python. But a library in that call may have released the
+/// GIL, as pyarrow does while it reads a stream, and this stream may be ours.
 struct Lock(Option<pyo3::ffi::PyGILState_STATE>);
 
 impl Lock {
-    /// The lock, if this thread is in a call into Python: else PyO3 knows whether the thread has it.
+    /// Acquires the GIL if this thread is in a call into Python; otherwise PyO3 knows whether the thread holds it.
     fn beneath_python() -> Self {
         if INSIDE.get() == 0 {
             return Self(None);
         }
-        // SAFETY: the interpreter runs, for code of it is under way on this thread. Whether the thread has the lock or has
-        // released it, it has it afterwards; `drop` brings back what was.
+        // SAFETY: the interpreter is running, since this thread runs Python code. Afterwards the thread holds the GIL,
+        // whether it did before or not; `drop` restores the previous state.
         Self(Some(unsafe { pyo3::ffi::PyGILState_Ensure() }))
     }
 }
@@ -131,17 +133,18 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         if let Some(state) = self.0.take() {
-            // SAFETY: the state that was before, on the same thread; guards are dropped in the reverse order.
+            // SAFETY: restores the previous state on the same thread; guards are dropped in reverse order.
             unsafe { pyo3::ffi::PyGILState_Release(state) };
         }
     }
 }
 
-/// Why a call was not made.
+/// The message for a call that was not made.
 pub(crate) const ENDED: &str = "the interpreter is shutting down";
 
 thread_local! {
-    /// The process in which this thread was found to be Python's main thread, or not: only that one handles signals.
+    /// Whether this thread is Python's main thread, which alone handles signals, and the process in which that was
+    /// tested.
     static MAIN: Cell<Option<(u32, bool)>> = const { Cell::new(None) };
 }
 
@@ -167,15 +170,15 @@ fn is_main(py: Python<'_>) -> PyResult<bool> {
     threading.call_method0("main_thread")?.getattr("ident")?.eq(threading.call_method0("get_ident")?)
 }
 
-/// Sets Ctrl-C as pending again where `error` is its exception and is about to become a message in C, so that Python
-/// still raises it as soon as the caller in C has returned.
+/// Marks Ctrl-C as pending again if `error` is its exception. The error is about to become a message in C, and this way
+/// Python still raises the exception as soon as the C caller returns.
 pub(crate) fn keep_interrupt(error: &(dyn std::error::Error + 'static)) {
     let Some(icefield_table::Error::Interrupted(raised)) = error.downcast_ref() else { return };
     let Some(raised) = raised.downcast_ref::<PyErr>() else { return };
     let _lock = Lock::beneath_python();
     Python::try_attach(|py| {
         if raised.is_instance_of::<PyKeyboardInterrupt>(py) {
-            // SAFETY: it sets a flag, and may be called at any time.
+            // SAFETY: it only sets a flag, and may be called at any time.
             unsafe { pyo3::ffi::PyErr_SetInterrupt() };
         }
     });

@@ -1,9 +1,9 @@
-//! The clock of the core, for tests.
+//! Sets the clock of the Rust crates, for tests.
 
 use icefield_table::clock;
 use pyo3::prelude::*;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(set_clock, module)?)
 }

@@ -1,6 +1,6 @@
 //! Maps errors of the Rust crates to the classes of `icefield.errors`, in one table.
 //!
-//! Functions of this crate return [`Result`]; `?` takes the errors of every crate beneath and Python's own.
+//! Functions of this crate return [`Result`]; `?` converts the errors of all crates below, and Python exceptions.
 
 use icefield_table::UnknownCommit;
 use icefield_table::storage::redacted;
@@ -27,10 +27,10 @@ mod classes {
 }
 pub(crate) use classes::*;
 
-/// Result of every function of this crate.
+/// The result of the functions of this crate.
 pub(crate) type Result<T, E = BorderError> = std::result::Result<T, E>;
 
-/// An error on its way to Python.
+/// An error to be raised in Python.
 #[derive(Debug)]
 pub struct BorderError(PyErr);
 
@@ -59,7 +59,7 @@ impl From<icefield_format::Error> for BorderError {
             Error::Unfit(_) => ValidationError::new_err(message),
             Error::Unsupported(_) => UnsupportedFeatureError::new_err(message),
             Error::RequirementFailed(_) => CommitFailedException::new_err(message),
-            // The enum may grow; a variant without a line here is still an icefield error.
+            // New variants of the enum are at least icefield errors.
             _ => IcefieldError::new_err(message),
         })
     }
@@ -68,7 +68,7 @@ impl From<icefield_format::Error> for BorderError {
 impl From<icefield_orc::Error> for BorderError {
     fn from(error: icefield_orc::Error) -> Self {
         use icefield_orc::Error;
-        // An error of the storage or of a filter, or an exception of Python code that the reader or writer called.
+        // Errors of the storage or of a filter, or exceptions of Python code that the reader or writer called.
         let error = match error.downcast::<icefield_table::Error>() {
             Ok(own) => return own.into(),
             Err(error) => error,
@@ -83,7 +83,7 @@ impl From<icefield_orc::Error> for BorderError {
                 let file = corrupt.file.as_deref().map(redacted);
                 CorruptDataError::new_err((message, file, corrupt.place, corrupt.offset))
             }
-            // A value that the wanted Arrow type cannot hold: another option would give it.
+            // A value that does not fit the requested Arrow type; with other options it can be read.
             Error::Invalid(_) | Error::Value(_) => InvalidArgumentError::new_err(message),
             Error::Unsupported(_) | Error::Limit(_) => UnsupportedFeatureError::new_err(message),
             Error::Io(_) => StorageError::new_err(message),
@@ -99,7 +99,7 @@ impl From<icefield_table::Error> for BorderError {
         Self(match error {
             Error::Format(error) => return error.into(),
             Error::Orc(error) => return error.into(),
-            // An exception of the caller's own code: the very one that was raised.
+            // An exception of the caller's own code is raised unchanged.
             Error::Callback(error) | Error::Refused(error) | Error::Interrupted(error) => {
                 match error.downcast::<PyErr>() {
                     Ok(exception) => *exception,
@@ -119,13 +119,14 @@ impl From<icefield_table::Error> for BorderError {
             Error::TableReplaced { .. } => TableReplacedError::new_err(message),
             Error::Validation(_) => ValidationException::new_err(message),
             Error::Internal(_) => InternalError::new_err(message),
-            // A variant that is not named yet.
+            // New variants of the enum.
             _ => IcefieldError::new_err(message),
         })
     }
 }
 
-/// [`CommitStateUnknownException`] from the exception that led to it; or Ctrl-C, with the unknown state as its cause.
+/// A [`CommitStateUnknownException`] with the exception that led to it as its cause; or Ctrl-C, with the unknown state
+/// as its cause.
 fn state_unknown(
     message: String,
     commit: UnknownCommit,
@@ -142,11 +143,12 @@ fn state_unknown(
     })
 }
 
-/// An exception raised by a catalog that the Rust side called: what it means for the commit, or the exception itself.
+/// Converts an exception of a catalog that Rust called: to its meaning for the commit, or else to an error that carries
+/// the exception.
 pub(crate) fn from_callback(py: Python<'_>, error: PyErr) -> icefield_table::Error {
     use icefield_table::Error;
     if error.is_instance_of::<CommitFailedException>(py) {
-        // A commit that was stopped by the user, before anything was sent, is not tried again.
+        // A commit that the user stopped before anything was sent is not retried.
         if let Some(cause) = error.cause(py).filter(|cause| !cause.is_instance_of::<PyException>(py)) {
             return Error::Interrupted(Box::new(cause));
         }
@@ -159,7 +161,7 @@ pub(crate) fn from_callback(py: Python<'_>, error: PyErr) -> icefield_table::Err
     }
 }
 
-/// An error of the rows that a caller handed over. Ctrl-C and the end of the program stay what they are.
+/// Converts an error of the caller's rows. Ctrl-C and the end of the program pass through unchanged.
 pub(crate) fn from_rows(error: arrow_schema::ArrowError) -> icefield_table::Error {
     use arrow_schema::ArrowError;
     let ended = |error: &PyErr| Python::try_attach(|py| !error.is_instance_of::<PyException>(py)).unwrap_or(false);
@@ -176,7 +178,7 @@ pub(crate) fn from_rows(error: arrow_schema::ArrowError) -> icefield_table::Erro
 impl From<arrow_schema::ArrowError> for BorderError {
     fn from(error: arrow_schema::ArrowError) -> Self {
         use arrow_schema::ArrowError;
-        // What our own readers failed with, handed through by Arrow.
+        // An error of our own readers that passed through Arrow.
         let error = match error {
             ArrowError::ExternalError(inner) => match inner.downcast::<icefield_table::Error>() {
                 Ok(ours) => return (*ours).into(),

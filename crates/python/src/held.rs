@@ -1,7 +1,8 @@
-//! What a call works on while it may call Python: rows come from generators, and conditions are functions.
+//! Exclusive use of an object by one call, during which the call may call Python (generators of rows, conditions that
+//! are functions).
 //!
-//! A second call waits for the first one, unless that could never end: where the first one waits for the second. That is
-//! so for code that the first one has called, on its own thread or on one of its workers.
+//! A second call waits for the first one, unless this would be a deadlock because the first one waits for the second.
+//! This is the case if the first call has called the second, on its own thread or on one of its workers.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -13,25 +14,25 @@ use icefield_table::{Error, Result, interrupt};
 
 use crate::callback::is_called_by_worker;
 
-/// How long to wait before looking for signals.
+/// How long to wait between two checks for signals.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// A value that one call uses at a time.
+/// A value that only one call at a time can use.
 pub(crate) struct Held<T> {
-    /// What it is, for errors: `transaction`.
+    /// The kind of object, for errors, such as `transaction`.
     what: &'static str,
     holder: Mutex<Option<ThreadId>>,
     free: Condvar,
     value: Mutex<T>,
 }
 
-/// The value, in use by this call.
+/// The value, used by this call.
 pub(crate) struct Hold<'a, T> {
     value: MutexGuard<'a, T>,
     _turn: Turn<'a, T>,
 }
 
-/// The turn of one call; the next one follows when it is dropped.
+/// The turn of one call; when it is dropped, the next call can use the value.
 struct Turn<'a, T>(&'a Held<T>);
 
 impl<T> Held<T> {
@@ -39,7 +40,7 @@ impl<T> Held<T> {
         Self { what, holder: Mutex::new(None), free: Condvar::new(), value: Mutex::new(value) }
     }
 
-    /// Waits until no other call uses the value. Call it without Python's lock, inside [`crate::entry::detached`].
+    /// Waits until no other call uses the value. Call it without the GIL, inside [`crate::entry::detached`].
     pub(crate) fn hold(&self) -> Result<Hold<'_, T>> {
         let own = thread::current().id();
         loop {

@@ -1,10 +1,10 @@
-//! `icefield._core`: the binding of the Rust crates for Python. Arguments in, Arrow or small values out, errors mapped;
-//! no logic.
+//! `icefield._core`: the Python binding of the Rust crates. It converts arguments, results (Arrow or small values) and
+//! errors, and has no logic of its own.
 //!
-//! A folder for each crate beneath ([`mod@format`], [`table`], [`orc`]), one for the conversion of [`arguments`], one for
-//! Arrow ([`capsule`]). A file with classes or functions has one line in [`ROOMS`]. The rules: classes are `frozen`; what
-//! takes longer than microseconds runs inside [`entry::detached`]; columns cross as the classes of [`capsule`], never as
-//! lists; errors cross by `?` ([`errors`]).
+//! There is a folder for each of the crates ([`mod@format`], [`table`], [`orc`]), one for the conversion of
+//! [`arguments`], and one for Arrow ([`capsule`]). A file with classes or functions has one line in [`ROOMS`]. The
+//! rules: classes are `frozen`; work that takes longer than microseconds runs inside [`entry::detached`]; columns are
+//! passed as the classes of [`capsule`], never as lists; `?` converts errors ([`errors`]).
 
 #![deny(missing_docs, unreachable_pub)]
 
@@ -27,7 +27,7 @@ use pyo3::prelude::*;
 /// Adds the names of one file to the module.
 type Room = fn(&Bound<'_, PyModule>) -> PyResult<()>;
 
-/// Every file that adds names.
+/// All files that add names.
 const ROOMS: &[Room] = &[
     entry::register, // one a line
     logging::register,

@@ -1,5 +1,5 @@
-//! What the Rust crates log, in Python's `logging.getLogger("icefield")`: lost races and retries, unknown outcomes, files
-//! that are deleted or stay.
+//! Forwards the log messages of the Rust crates to Python's `logging.getLogger("icefield")`: commit conflicts and
+//! retries, unknown outcomes, deleted files and files that could not be deleted.
 
 use icefield_table::storage::redacted;
 use log::{Level, LevelFilter, Log, Metadata, Record};
@@ -13,7 +13,7 @@ const LOGGER: &str = "icefield";
 struct Forwarding;
 
 impl Log for Forwarding {
-    /// Libraries beneath us may log the bytes of requests.
+    /// Only our own messages: libraries may log the bytes of requests.
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target().starts_with("icefield")
     }
@@ -45,9 +45,9 @@ fn write(py: Python<'_>, level: &str, message: &str) -> PyResult<()> {
     logger.call_method1(level, ("%s", message)).map(drop)
 }
 
-/// Forwards what is logged from now on.
+/// Starts forwarding log messages.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    // Where the application has no handler, logging prints warnings to standard error: not those of a library.
+    // Without a handler, logging prints warnings to standard error, which a library should not do.
     let logging = module.py().import("logging")?;
     let logger = logging.call_method1("getLogger", (LOGGER,))?;
     logger.call_method1("addHandler", (logging.call_method0("NullHandler")?,))?;

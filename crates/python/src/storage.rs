@@ -1,4 +1,4 @@
-//! Access to bytes: files of tables by URL, with the properties of a catalog.
+//! Access to the files of tables by URL, with the properties of a catalog.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyType};
 use crate::entry::detached;
 use crate::errors::Result;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyStorage>()?;
     module.add_class::<PyTraffic>()?;
@@ -71,7 +71,7 @@ impl PyTraffic {
     }
 }
 
-/// Arguments that make a storage: properties, and old prefixes of paths to new ones.
+/// The arguments that create a storage: properties, and new path prefixes by old ones.
 type StorageParts = (BTreeMap<String, String>, BTreeMap<String, String>);
 
 #[pymethods]

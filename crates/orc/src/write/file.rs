@@ -114,7 +114,7 @@ impl<S: Sink> Writer<S> {
         };
         let root = plan.writer(&types)?;
         for (variant, (column, _)) in plan.encrypted.iter().enumerate() {
-            // Check the masks here, because a file without rows has no stripe that would detect the error.
+            // Set the statistics of no values, because a file without rows has no stripe that would set them.
             let mut statistics = Vec::new();
             if let Some(node) = types.find(*column) {
                 plan.plain_writer(node)?.file_statistics(&mut statistics);

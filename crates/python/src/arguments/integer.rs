@@ -1,17 +1,18 @@
-//! Integers of a fixed size: Python's have none.
+//! Integers of a fixed size, from Python's integers of any size.
 
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 
 use crate::errors::InvalidArgumentError;
 
-/// An integer that fits `T`. One that does not is an invalid argument, not an `OverflowError` without a place.
+/// An integer that fits `T`. An integer that does not raises `InvalidArgumentError`, instead of an `OverflowError` that
+/// does not name the argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Int<T>(pub T);
 
-/// What the message says of a type of integers.
+/// The range of an integer type, for error messages.
 pub(crate) trait Bounded {
-    /// The least and the greatest.
+    /// The least and the greatest value.
     const RANGE: (i128, i128);
 }
 
@@ -46,7 +47,7 @@ impl<T> Int<T> {
     }
 }
 
-/// An id that something is looked up by: none where it does not fit `T`, as nothing has such an id.
+/// An id for a lookup; `None` if it does not fit `T`, since then nothing has this id.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Id<T>(pub Option<T>);
 
@@ -85,8 +86,8 @@ where
     }
 }
 
-/// Arguments by their names, in one dict. An error of an integer among them names it: PyO3 makes a
-/// `TypeError` of every error.
+/// Keyword arguments in one dict. An error about an integer names its keyword; PyO3 would turn every error into a
+/// `TypeError`.
 #[derive(Debug)]
 pub(crate) struct Named<T>(pub T);
 

@@ -1,4 +1,4 @@
-//! JSON that Python hands over: text, bytes, or the dicts and lists that `json.loads` makes of them.
+//! JSON from Python: text, bytes, or the dicts and lists that `json.loads` returns.
 
 use pyo3::exceptions::PyRecursionError;
 use pyo3::prelude::*;
@@ -36,12 +36,12 @@ impl<'a, 'py> FromPyObject<'a, 'py> for JsonInput {
     }
 }
 
-/// A JSON value as the dicts and lists that `json.loads` makes.
+/// Converts a JSON value to the dicts and lists that `json.loads` returns.
 pub(crate) fn to_python<'py>(py: Python<'py>, value: &Json) -> PyResult<Bound<'py, PyAny>> {
     py.import("json")?.call_method1("loads", (value.to_string(),))
 }
 
-/// JSON of untrusted text; its depth is limited by the parser, its memory by a budget.
+/// Parses untrusted JSON. The parser limits its depth, and a budget its memory.
 fn parse(text: &[u8]) -> Result<Json> {
     let mut budget = icefield_table::limits()?.budget(text.len());
     icefield_format::json::parse_within(text, &mut budget).map_err(BorderError::from)

@@ -1,4 +1,4 @@
-//! What arguments of several subjects are converted by: integers, JSON, types.
+//! Conversions of arguments that several modules need: integers, JSON, types.
 
 pub(crate) mod integer;
 pub(crate) mod json;

@@ -1,10 +1,10 @@
-//! Classes that are written in Python, because they are data only: enums, log entries, summaries.
+//! Classes that are written in Python because they only hold data: enums, log entries, summaries.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-/// A class of the Python side of the package, imported when it is needed first.
+/// A class from the package's Python code, imported when it is first needed.
 pub(crate) struct PythonClass {
     module: &'static str,
     name: &'static str,
@@ -12,7 +12,7 @@ pub(crate) struct PythonClass {
 }
 
 impl PythonClass {
-    /// The class of this name of a module.
+    /// The class with this name in a module.
     pub(crate) const fn new(module: &'static str, name: &'static str) -> Self {
         Self { module, name, class: PyOnceLock::new() }
     }
@@ -23,13 +23,13 @@ impl PythonClass {
     }
 }
 
-/// How rows are sorted: `asc` or `desc`.
+/// The direction of a sort field: `asc` or `desc`.
 pub(crate) static SORT_DIRECTION: PythonClass = PythonClass::new("icefield.sorting", "SortDirection");
-/// Where nulls are sorted.
+/// Whether nulls are sorted first or last.
 pub(crate) static NULL_ORDER: PythonClass = PythonClass::new("icefield.sorting", "NullOrder");
 /// Whether a reference is a branch or a tag.
 pub(crate) static SNAPSHOT_REF_TYPE: PythonClass = PythonClass::new("icefield.metadata", "SnapshotRefType");
-/// What a snapshot did.
+/// The summary of a snapshot: what it did.
 pub(crate) static SUMMARY: PythonClass = PythonClass::new("icefield.metadata", "Summary");
 /// When a snapshot became current.
 pub(crate) static SNAPSHOT_LOG_ENTRY: PythonClass = PythonClass::new("icefield.metadata", "SnapshotLogEntry");

@@ -1,4 +1,5 @@
-//! A type as Python hands it over. A file of its own: what types are made of needs values, and values need types.
+//! A type as an argument from Python. It has its own file to avoid a cycle: type classes need values, and values need
+//! types.
 
 use icefield_format::types::Type;
 use pyo3::exceptions::PyTypeError;
@@ -16,7 +17,7 @@ use crate::errors::BorderError;
 #[derive(Debug, Clone)]
 pub struct PyIcebergType(pub Type);
 
-/// A type as Python hands it over: a [`PyIcebergType`], a name, JSON text or a dict.
+/// A type as an argument from Python: a [`PyIcebergType`], a name, JSON text or a dict.
 #[derive(Debug)]
 pub(crate) struct TypeInput(pub Type);
 

@@ -1,8 +1,8 @@
-//! Batches of a reader of pyarrow, asked for one by one.
+//! Reads the batches of a pyarrow reader one by one.
 //!
-//! `RecordBatchReader.from_batches` takes any batches for its schema, and its C stream hands their buffers out under that
-//! schema, where it is too late. So each batch is asked for its own. What the reader's Python code raises stays
-//! what it is.
+//! `RecordBatchReader.from_batches` does not check that its batches match its schema, and its C stream returns their
+//! buffers under that schema, where a mismatch can no longer be detected. So each batch is asked for its own schema.
+//! Exceptions of the reader's Python code pass through unchanged.
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
@@ -19,7 +19,7 @@ pub(super) struct PyarrowBatches {
 }
 
 impl PyarrowBatches {
-    /// The batches of `object`, if it is a reader of pyarrow.
+    /// The batches of `object`, if it is a pyarrow reader.
     pub(super) fn of(object: Borrowed<'_, '_, PyAny>) -> PyResult<Option<Self>> {
         let ty = object.get_type();
         if ty.name()? != "RecordBatchReader" || ty.module()? != "pyarrow.lib" {
@@ -45,7 +45,7 @@ impl PyarrowBatches {
     }
 }
 
-/// Whether a batch has the columns of its stream: the same names and types, in the same order.
+/// Checks that a batch has the columns of its stream: the same names and types, in the same order.
 fn same(stream: &Schema, batch: &Schema) -> Result<(), ArrowError> {
     let refused = |message: String| {
         Err(ArrowError::CDataInterface(format!("a batch does not match the schema of its stream: {message}")))

@@ -1,8 +1,8 @@
-//! Whether an array is what its type says, before arrow takes it over: arrow trusts the C data interface with pointers,
-//! counts and offsets, and one wrong number would end the process.
+//! Checks that an array matches its type before the arrow crates import it: they trust the pointers, counts and offsets
+//! of the C data interface, and one wrong number would crash the process.
 //!
-//! [`layout`] looks at the structs before the import, [`values`] at the data after it: offsets, texts, places in
-//! dictionaries. The interface does not tell how long a buffer is; that much of the producer has to be believed.
+//! [`layout`] checks the structs before the import, and [`values`] the data after it: offsets, text, dictionary
+//! indices. The interface does not contain the lengths of buffers, so for these the producer must be trusted.
 
 use std::ffi::c_void;
 use std::ops::BitOr;
@@ -14,7 +14,7 @@ use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, UnionMode};
 use icefield_table::arrow::places;
 
-/// `struct ArrowArray` of the C data interface: arrow keeps its fields to itself.
+/// `struct ArrowArray` of the C data interface; its fields are private in the arrow crate.
 #[repr(C)]
 struct RawArray {
     length: i64,
@@ -29,7 +29,8 @@ struct RawArray {
     private_data: *mut c_void,
 }
 
-/// Maximum elements of one array: more do not fit into memory in any type, and no product with a width overflows.
+/// Maximum elements of one array. More do not fit into memory for any type, and up to this number no product with a
+/// width overflows.
 const MOST: i64 = 1 << 48;
 
 type Result<T, E = ArrowError> = std::result::Result<T, E>;
@@ -39,18 +40,18 @@ fn refused(path: &str, message: &str) -> ArrowError {
     ArrowError::CDataInterface(format!("{column}the Arrow data do not match their schema: {message}"))
 }
 
-/// Checks the structs of an array, and makes it what arrow expects: arrays of nulls without buffers (Polars gives them
-/// one), nulls to be counted where there is a bitmap.
+/// Checks the structs of an array, and adapts it to what the arrow crate expects: arrays of type null have no buffers
+/// (Polars gives them one), and the nulls of a bitmap are to be counted.
 ///
 /// # Safety
 ///
-/// `array` is an array by the C data interface that was not released and has no other user.
+/// `array` is a valid array of the C data interface that is not released and has no other user.
 pub(super) unsafe fn layout(array: &mut FFI_ArrowArray, ty: &DataType) -> Result<()> {
     // SAFETY: both structs are the `ArrowArray` of the C data interface.
     unsafe { node(std::ptr::from_mut(array).cast(), ty, "") }
 }
 
-/// How many buffers an array of a type has; a minimum for views.
+/// The number of buffers of an array of a type; for views, the minimum.
 fn buffers_of(ty: &DataType) -> i64 {
     match ty {
         DataType::Null | DataType::RunEndEncoded(..) => 0,
@@ -87,7 +88,7 @@ fn children(ty: &DataType) -> Vec<(&str, &DataType)> {
 
 /// # Safety
 ///
-/// `array` is null or an array by the C data interface without another user.
+/// `array` is null or a valid array of the C data interface without another user.
 unsafe fn node(array: *mut RawArray, ty: &DataType, path: &str) -> Result<()> {
     // SAFETY: by the contract.
     let Some(array) = (unsafe { array.as_mut() }) else { return Err(refused(path, "an array is missing")) };
@@ -104,7 +105,7 @@ unsafe fn node(array: *mut RawArray, ty: &DataType, path: &str) -> Result<()> {
         array.n_buffers = 0;
         return Ok(());
     }
-    // SAFETY: `array` is one by the contract.
+    // SAFETY: by the contract, `array` is valid.
     unsafe { check_buffers(array, ty, path)? };
     let children = children(ty);
     if array.n_children != i64::try_from(children.len()).unwrap_or(-1) {
@@ -116,7 +117,7 @@ unsafe fn node(array: *mut RawArray, ty: &DataType, path: &str) -> Result<()> {
     }
     for (place, (name, child)) in children.into_iter().enumerate() {
         let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-        // SAFETY: there are as many children as the type has, which was just checked.
+        // SAFETY: the number of children was just checked.
         unsafe { node(*array.children.add(place), child, &path)? };
     }
     match ty {
@@ -128,7 +129,7 @@ unsafe fn node(array: *mut RawArray, ty: &DataType, path: &str) -> Result<()> {
 
 /// # Safety
 ///
-/// `array` is an array by the C data interface.
+/// `array` is a valid array of the C data interface.
 unsafe fn check_buffers(array: &mut RawArray, ty: &DataType, path: &str) -> Result<()> {
     let expected = buffers_of(ty);
     let variadic = matches!(ty, DataType::Utf8View | DataType::BinaryView);
@@ -136,7 +137,7 @@ unsafe fn check_buffers(array: &mut RawArray, ty: &DataType, path: &str) -> Resu
     if !fits || (expected > 0 && array.buffers.is_null()) {
         return Err(refused(path, &format!("{} buffers, where {ty} has {expected}", array.n_buffers)));
     }
-    // SAFETY: fewer buffers are asked for than there are.
+    // SAFETY: the array has more buffers than any `place` used here.
     let buffer = |place: usize| unsafe { *array.buffers.add(place) };
     let validity = expected > 0 && !matches!(ty, DataType::Union(..));
     if validity && buffer(0).is_null() && array.null_count > 0 {
@@ -147,7 +148,7 @@ unsafe fn check_buffers(array: &mut RawArray, ty: &DataType, path: &str) -> Resu
     let offsets = wide || matches!(ty, DataType::Utf8 | DataType::Binary | DataType::List(_) | DataType::Map(..));
     if offsets && !buffer(1).is_null() && end > 0 {
         let begin = end - usize::try_from(array.length).unwrap_or_default();
-        // SAFETY: an array has one offset more than values.
+        // SAFETY: an array has one more offset than values.
         let offset = |place: usize| unsafe {
             match wide {
                 true => buffer(1).cast::<i64>().add(place).read_unaligned(),
@@ -162,7 +163,7 @@ unsafe fn check_buffers(array: &mut RawArray, ty: &DataType, path: &str) -> Resu
         if offset(begin) < 0 || last < offset(begin) || last > MOST {
             return Err(refused(path, &format!("offsets from {} to {last}", offset(begin))));
         }
-        // Only arrays beyond 4 GiB reach this, and pairs of narrow offsets that are read as wide ones.
+        // Only arrays of more than 4 GiB reach this, and 32-bit offsets that are read in pairs as 64-bit ones.
         let half = |number: i64| (number & i64::from(u32::MAX), number >> 32);
         if last > i64::from(u32::MAX) && (begin..end).all(|place| half(offset(place)).0 <= half(offset(place)).1) {
             return Err(refused(path, &format!("the offsets are those of a type of 32 bits, not of {ty}")));
@@ -171,25 +172,25 @@ unsafe fn check_buffers(array: &mut RawArray, ty: &DataType, path: &str) -> Resu
         return Err(refused(path, "a buffer is missing"));
     }
     if validity && !buffer(0).is_null() {
-        // A wrong count would make values of nulls: they are counted.
+        // A wrong count would turn nulls into values, so let the nulls be counted.
         array.null_count = -1;
     }
     Ok(())
 }
 
-/// Types whose values take no bytes.
+/// Whether the values of a type take no bytes.
 fn is_empty_width(ty: &DataType) -> bool {
     matches!(ty, DataType::FixedSizeBinary(0))
 }
 
-/// Checks the values of an imported array and of all inside it.
+/// Checks the values of an imported array and of all arrays inside it.
 pub(super) fn values(data: &ArrayData) -> Result<()> {
     data.validate()?;
     values_of(data)
 }
 
-/// [`values`], except for the offsets and views of top-level strings and binaries: code that reads these anyway checks
-/// them on the way, by `icefield_table::arrow::places`.
+/// Like [`values`], except for the offsets and views of top-level strings and binaries. Code that reads these anyway
+/// checks them at the same time, with `icefield_table::arrow::places`.
 pub(super) fn values_but_places(data: &ArrayData) -> Result<()> {
     data.validate()?;
     if has_places(data.data_type()) { Ok(()) } else { values_of(data) }
@@ -202,8 +203,8 @@ fn has_places(ty: &DataType) -> bool {
 
 fn values_of(data: &ArrayData) -> Result<()> {
     if !are_quickly_sound(data) {
-        // Arrow says what is wrong. Whether texts are UTF-8 is checked by `texts`, or by the writer, which names the row of
-        // the whole input.
+        // The arrow crate says what is wrong. UTF-8 is checked by `texts`, or by the writer, which names the row in the
+        // whole input.
         match data.data_type() {
             DataType::Utf8 => retyped(data, DataType::Binary)?,
             DataType::LargeUtf8 => retyped(data, DataType::LargeBinary)?,
@@ -218,8 +219,8 @@ fn retyped(data: &ArrayData, ty: DataType) -> Result<()> {
     data.clone().into_builder().data_type(ty).build()?.validate_values()
 }
 
-/// Whether the offsets or views of an array are right by the quick checks, which do not say what is wrong. Only those that
-/// the array uses are looked at: slices of one large array come one by one.
+/// Whether the offsets or views of an array pass the quick checks, which do not say what is wrong. Only those that the
+/// array uses are checked, because the slices of a large array arrive one by one.
 fn are_quickly_sound(data: &ArrayData) -> bool {
     let length_of = |place: usize| data.buffers().get(place).map(Buffer::len);
     let child = || data.child_data().first().map(ArrayData::len);

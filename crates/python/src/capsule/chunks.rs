@@ -1,4 +1,4 @@
-//! Arrays of a stream of the C interface, each checked against the stream's type before anything looks at it.
+//! Reads the arrays of a C stream, and checks each against the type of the stream before it is used.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use arrow_schema::{ArrowError, Field, FieldRef};
 use super::check;
 use crate::callback::{ENDED, call};
 
-/// Levels of nested types that are read; tables have fewer.
+/// Maximum levels of nested types; tables have fewer.
 const DEPTH: usize = 128;
 
 /// The arrays of a stream.
@@ -24,11 +24,11 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// The arrays of a stream that was not released.
+    /// The arrays of a stream that is not released.
     pub(super) fn new(mut stream: FFI_ArrowArrayStream) -> Result<Self, ArrowError> {
         let get_schema = stream.get_schema().ok_or_else(|| broken("has no get_schema callback"))?;
         let mut schema = FFI_ArrowSchema::empty();
-        // SAFETY: the stream is not released, and `schema` is room for one that releases itself.
+        // SAFETY: the stream is not released, and `schema` is empty and releases its contents when dropped.
         let code = unsafe { get_schema(&raw mut stream, &raw mut schema) };
         if code != 0 {
             return Err(failed(&mut stream, code));
@@ -44,7 +44,7 @@ impl Iterator for Chunks {
     fn next(&mut self) -> Option<Self::Item> {
         let Some(get_next) = self.stream.get_next() else { return Some(Err(broken("has no get_next callback"))) };
         let mut array = FFI_ArrowArray::empty();
-        // SAFETY: the stream is not released, and `array` is room for one that releases itself.
+        // SAFETY: the stream is not released, and `array` is empty and releases its contents when dropped.
         let called = call(|| unsafe { get_next(&raw mut self.stream, &raw mut array) });
         let Some(code) = called else { return Some(Err(ArrowError::ExternalError(ENDED.into()))) };
         if code != 0 {
@@ -55,11 +55,11 @@ impl Iterator for Chunks {
     }
 }
 
-/// The array, if it is what its type says.
+/// Imports an array if it matches its type.
 ///
 /// # Safety
 ///
-/// `array` is an array by the C data interface that was not released and has no other user.
+/// `array` is a valid array of the C data interface that is not released and has no other user.
 pub(super) unsafe fn imported(array: FFI_ArrowArray, field: &Field) -> Result<ArrayRef, ArrowError> {
     // SAFETY: by the contract.
     let data = unsafe { data_of(array, field)? };
@@ -67,7 +67,7 @@ pub(super) unsafe fn imported(array: FFI_ArrowArray, field: &Field) -> Result<Ar
     Ok(make_array(data))
 }
 
-/// [`imported`], by [`check::values_but_places`].
+/// Like [`imported`], but with the checks of [`check::values_but_places`].
 ///
 /// # Safety
 ///
@@ -85,13 +85,13 @@ pub(super) unsafe fn imported_but_places(array: FFI_ArrowArray, field: &Field) -
 unsafe fn data_of(mut array: FFI_ArrowArray, field: &Field) -> Result<ArrayData, ArrowError> {
     // SAFETY: by the contract.
     unsafe { check::layout(&mut array, field.data_type())? };
-    // SAFETY: by the contract; what the type asks of the structs was checked above.
+    // SAFETY: by the contract; the structs were checked against the type above.
     let data = unsafe { from_ffi_and_data_type(array, field.data_type().clone())? };
     Ok(without_stray_offsets(data))
 }
 
-/// The array without buffers where it, or an array inside it, is empty: some producers (Arrow in Java, and so Spark 4.0)
-/// never set the one offset that an empty array has.
+/// Removes the buffers of an array, and of arrays inside it, if they are empty: some producers (Arrow in Java, and so
+/// Spark 4.0) do not set the one offset of an empty array.
 fn without_stray_offsets(data: ArrayData) -> ArrayData {
     if data.is_empty() {
         return ArrayData::new_empty(data.data_type());
@@ -100,11 +100,11 @@ fn without_stray_offsets(data: ArrayData) -> ArrayData {
         return data;
     }
     let children = data.child_data().iter().cloned().map(without_stray_offsets).collect();
-    // SAFETY: the children keep their types, lengths and values; all is checked after the import.
+    // SAFETY: the children keep their types, lengths and values, and everything is checked after the import.
     unsafe { data.into_builder().child_data(children).build_unchecked() }
 }
 
-/// The field of a schema; one that is nested without end is refused before anything recurses into it.
+/// The field of a schema. Too deep a nesting is rejected before any code recurses into it.
 pub(super) fn field_of(schema: &FFI_ArrowSchema) -> Result<Field, ArrowError> {
     let mut level = vec![schema];
     for _ in 0..DEPTH {
@@ -120,7 +120,7 @@ fn broken(what: &str) -> ArrowError {
     ArrowError::CDataInterface(format!("the Arrow stream {what}"))
 }
 
-/// What the producer says about its last error.
+/// The error of a stream, with the producer's message about its last error.
 fn failed(stream: &mut FFI_ArrowArrayStream, code: i32) -> ArrowError {
     let said = stream.get_last_error().and_then(|last_error| {
         // SAFETY: the stream is not released; the text lives until its next call.

@@ -1,7 +1,7 @@
-//! Streams handed to consumers in other languages, through the C stream interface.
+//! Exports streams to consumers in other languages through the C stream interface.
 //!
-//! The interface leaves it open whether several threads may pull; pyarrow's readers let them, without the interpreter's
-//! lock. So each pull takes a lock: a batch goes to exactly one thread, and the end reaches all of them.
+//! The interface does not say whether several threads may pull. With pyarrow's readers they can, without the GIL. So
+//! each pull takes a lock: exactly one thread gets each batch, and all of them see the end.
 
 use std::cell::Cell;
 use std::ffi::{CString, c_char, c_int};
@@ -26,19 +26,19 @@ const INVALID: c_int = 22; // EINVAL
 type Reader = Box<dyn RecordBatchReader + Send>;
 
 thread_local! {
-    /// Whether this thread is inside a pull: a producer whose code reads its own stream would wait for itself.
+    /// The stream that this thread is pulling from. A producer that reads its own stream would wait for itself.
     static PULLING: Cell<*const Shared> = const { Cell::new(ptr::null()) };
 }
 
-/// A reader that several threads may pull from.
+/// A reader that several threads can pull from.
 struct Shared {
     schema: SchemaRef,
     /// `None` after the end, the first error, or the release.
     reader: Mutex<Option<Reader>>,
     released: AtomicBool,
-    /// The process that pulled first, 0 before: the threads that read ahead exist in no other.
+    /// The process of the first pull, or 0. The threads that read ahead do not exist in other processes.
     process: AtomicU32,
-    /// Set once, so that the text stays where it is until the release.
+    /// Set only once, so that its address is valid until the release.
     error: OnceLock<CString>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn stream(reader: Reader) -> FFI_ArrowArrayStream {
         process: AtomicU32::new(0),
         error: OnceLock::new(),
     });
-    // SAFETY: the callbacks below take `private_data` for the box that it is, until `release` frees it, once.
+    // SAFETY: the callbacks below use `private_data` as the box that it is, until `release` frees it once.
     unsafe {
         FFI_ArrowArrayStream::new_unchecked(
             Some(schema_of),
@@ -64,7 +64,7 @@ pub(super) fn stream(reader: Reader) -> FFI_ArrowArrayStream {
 }
 
 impl Shared {
-    /// Whether the threads of this stream belong to the process that calls.
+    /// Whether the threads of this stream belong to the calling process.
     fn is_ours(&self) -> bool {
         let here = process::id();
         match self.process.compare_exchange(0, here, Ordering::AcqRel, Ordering::Acquire) {
@@ -75,7 +75,7 @@ impl Shared {
 
     fn next(&self) -> Result<Option<RecordBatch>, String> {
         if !self.is_ours() {
-            // Before any lock: a thread that the fork left behind may hold it for ever.
+            // Tested before any lock is taken, because a thread that does not exist after a fork may hold it forever.
             return Err("this reader was begun in the parent process: scan again in the child".to_owned());
         }
         if PULLING.get() == ptr::from_ref(self) {
@@ -87,7 +87,7 @@ impl Shared {
         }
         let Some(open) = reader.as_mut() else { return Ok(None) };
         let outer = PULLING.replace(ptr::from_ref(self));
-        // Unwinding into C would end the process: a panic becomes an error of the stream.
+        // Unwinding into C would abort the process, so a panic becomes an error of the stream.
         let next = catch_unwind(AssertUnwindSafe(|| open.next()));
         PULLING.set(outer);
         match next {
@@ -105,12 +105,13 @@ impl Shared {
         Ok(None)
     }
 
-    /// Ends the stream. A thread inside a pull drops the reader when it is done.
+    /// Ends the stream. If a thread is pulling, it drops the reader when it is done.
     fn close(self: Arc<Self>) {
         self.released.store(true, Ordering::Release);
         let first = self.process.load(Ordering::Acquire);
         if first != 0 && first != process::id() {
-            // The reader's threads stayed behind in the parent, perhaps with locks that a drop would wait for.
+            // The threads of the reader exist only in the parent process, and may hold locks that a drop would wait
+            // for.
             std::mem::forget(self);
             return;
         }
@@ -120,7 +121,7 @@ impl Shared {
     }
 }
 
-/// An error's own words, without those of the wrappers that carry it.
+/// The message of an error, without those of its wrappers.
 fn message(error: ArrowError) -> String {
     match error {
         ArrowError::ExternalError(error) => error.to_string(),
@@ -130,18 +131,18 @@ fn message(error: ArrowError) -> String {
 
 /// # Safety
 ///
-/// `stream` is null or one that [`stream`] made.
+/// `stream` is null or was created by [`stream`].
 unsafe fn shared(stream: *mut FFI_ArrowArrayStream) -> Option<Arc<Shared>> {
-    // SAFETY: its private data are the box, or null after the release.
+    // SAFETY: its private data is the box, or null after the release.
     unsafe { stream.as_ref().and_then(|stream| stream.private_data().cast::<Arc<Shared>>().as_ref()) }.cloned()
 }
 
 unsafe extern "C" fn schema_of(stream: *mut FFI_ArrowArrayStream, out: *mut FFI_ArrowSchema) -> c_int {
-    // SAFETY: called with the stream that these callbacks belong to.
+    // SAFETY: the stream is the one that these callbacks belong to.
     let Some(shared) = (unsafe { shared(stream) }) else { return INVALID };
     match FFI_ArrowSchema::try_from(shared.schema.as_ref()) {
         Ok(schema) => {
-            // SAFETY: by the interface `out` is room for a schema, without one.
+            // SAFETY: by the interface, `out` points to memory for a schema that need not be dropped.
             unsafe { out.write(schema) };
             0
         }
@@ -154,7 +155,7 @@ unsafe extern "C" fn schema_of(stream: *mut FFI_ArrowArrayStream, out: *mut FFI_
 
 impl Shared {
     fn fail(&self, message: &str) {
-        // A message is a C string there, which ends at a zero byte.
+        // The message becomes a C string, which ends at a zero byte.
         let message = CString::new(message.replace('\0', "\\0")).unwrap_or_default();
         let _ = self.error.set(message);
     }
@@ -163,7 +164,7 @@ impl Shared {
 unsafe extern "C" fn next_of(stream: *mut FFI_ArrowArrayStream, out: *mut FFI_ArrowArray) -> c_int {
     // SAFETY: as above.
     let Some(shared) = (unsafe { shared(stream) }) else { return INVALID };
-    // pyarrow reads a whole stream without returning to Python, which would have seen to signals.
+    // pyarrow reads a whole stream without returning to Python, which would handle signals.
     let array = match interruptible(signalled, || shared.next()) {
         Ok(Some(batch)) => FFI_ArrowArray::new(&StructArray::from(batch).to_data()),
         Ok(None) => FFI_ArrowArray::empty(),
@@ -172,7 +173,7 @@ unsafe extern "C" fn next_of(stream: *mut FFI_ArrowArrayStream, out: *mut FFI_Ar
             return IO_ERROR;
         }
     };
-    // SAFETY: by the interface `out` is room for an array, without one.
+    // SAFETY: by the interface, `out` points to memory for an array that need not be dropped.
     unsafe { out.write(array) };
     0
 }
@@ -182,9 +183,10 @@ unsafe extern "C" fn last_error_of(stream: *mut FFI_ArrowArrayStream) -> *const 
     unsafe { shared(stream) }.and_then(|shared| shared.error.get().map(|text| text.as_ptr())).unwrap_or(ptr::null())
 }
 
-/// The callbacks stay: pyarrow asks for the last error of a stream that another thread has closed meanwhile.
+/// Releases the stream. The callbacks stay set, because pyarrow asks for the last error even if another thread has
+/// closed the stream meanwhile.
 unsafe extern "C" fn release(stream: *mut FFI_ArrowArrayStream) {
-    // SAFETY: as above; both are taken away, so that no second call finds them.
+    // SAFETY: as above; both are removed, so that a second call does not find them.
     unsafe {
         let Some(stream) = stream.as_mut() else { return };
         let shared = stream.set_private_data(ptr::null_mut()).cast::<Arc<Shared>>();

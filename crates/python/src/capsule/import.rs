@@ -1,4 +1,4 @@
-//! What the capsules of the Arrow C interface hold, taken out of them.
+//! Takes the contents out of the capsules of the Arrow C interface.
 
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -18,7 +18,7 @@ use super::names::{ARRAY, SCHEMA, STREAM};
 use crate::entry::detached;
 use crate::errors::InvalidArgumentError;
 
-/// The address in a capsule, once its name has been checked.
+/// The address in a capsule, after a check of its name.
 fn pointer<T>(object: &Bound<'_, PyAny>, name: &'static CStr) -> PyResult<NonNull<T>> {
     let capsule = object.cast::<PyCapsule>().map_err(|_| {
         PyTypeError::new_err(format!("expected a PyCapsule named {}, not {object}", name.to_string_lossy()))
@@ -32,8 +32,8 @@ fn used_up(what: &str) -> PyErr {
 
 pub(super) fn import_field(capsule: &Bound<'_, PyAny>) -> PyResult<FieldRef> {
     let pointer = pointer::<FFI_ArrowSchema>(capsule, SCHEMA)?;
-    // SAFETY: a capsule of this name holds an ArrowSchema that lives as long as the capsule, which `capsule` keeps; it is
-    // only borrowed here, and only until this function returns.
+    // SAFETY: a capsule of this name contains an ArrowSchema that lives as long as the capsule, which `capsule` keeps
+    // alive. It is only borrowed, until this function returns.
     let schema = unsafe { pointer.as_ref() };
     if schema.release().is_none() {
         return Err(used_up("schema"));
@@ -49,7 +49,7 @@ pub(super) fn import_array(pair: &Bound<'_, PyAny>) -> PyResult<(FieldRef, Array
     Ok((field, array))
 }
 
-/// [`import_array`], by [`imported_but_places`].
+/// Like [`import_array`], but with [`imported_but_places`].
 pub(super) fn import_array_but_places(pair: &Bound<'_, PyAny>) -> PyResult<(FieldRef, ArrayRef)> {
     let (field, array) = taken(pair)?;
     // SAFETY: it was just taken out of its capsule.
@@ -57,15 +57,15 @@ pub(super) fn import_array_but_places(pair: &Bound<'_, PyAny>) -> PyResult<(Fiel
     Ok((field, array.map_err(|error| InvalidArgumentError::new_err(error.to_string()))?))
 }
 
-/// The array of a pair of capsules, and its field.
+/// Takes the array out of a pair of capsules, and returns its field too.
 fn taken(pair: &Bound<'_, PyAny>) -> PyResult<(FieldRef, FFI_ArrowArray)> {
     let pair =
         pair.cast::<PyTuple>().map_err(|_| PyTypeError::new_err("__arrow_c_array__ must return two capsules"))?;
     let field = import_field(&pair.get_item(0)?)?;
     let pointer = pointer::<FFI_ArrowArray>(&pair.get_item(1)?, ARRAY)?;
-    // SAFETY: a capsule of this name holds an ArrowArray; `from_raw` moves it out and leaves a released one behind, so
-    // that neither the capsule's destructor nor a second consumer frees it again. No other thread sees the capsule: it
-    // was made for this call.
+    // SAFETY: a capsule of this name contains an ArrowArray. `from_raw` moves it out and leaves a released one, so that
+    // neither the capsule's destructor nor a second consumer frees it again. No other thread can access the capsule,
+    // which was created for this call.
     let array = unsafe { FFI_ArrowArray::from_raw(pointer.as_ptr()) };
     if array.is_released() {
         return Err(used_up("array"));
@@ -75,7 +75,7 @@ fn taken(pair: &Bound<'_, PyAny>) -> PyResult<(FieldRef, FFI_ArrowArray)> {
 
 pub(super) fn import_stream(capsule: &Bound<'_, PyAny>) -> PyResult<Chunks> {
     let pointer = pointer::<FFI_ArrowArrayStream>(capsule, STREAM)?;
-    // SAFETY: a capsule of this name holds an ArrowArrayStream; `from_raw` moves it out and leaves a released one behind,
+    // SAFETY: a capsule of this name contains an ArrowArrayStream; `from_raw` moves it out and leaves a released one,
     // as above.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
     if stream.release().is_none() {
@@ -84,7 +84,7 @@ pub(super) fn import_stream(capsule: &Bound<'_, PyAny>) -> PyResult<Chunks> {
     if stream.get_next().is_none() {
         return Err(PyValueError::new_err("the Arrow stream has no get_next callback"));
     }
-    // Asking a stream for its schema may run the producer's code: not under our lock.
+    // Asking a stream for its schema may run the producer's code, so release the GIL.
     let reader = detached(capsule.py(), || Chunks::new(stream))?;
     reader.map_err(|error| InvalidArgumentError::new_err(error.to_string()))
 }
@@ -96,7 +96,7 @@ pub(super) fn schema_of(field: &Field) -> PyResult<SchemaRef> {
     }
 }
 
-/// A struct array as a batch; a row that is null as a whole has no meaning in a table.
+/// Converts a struct array to a batch. A null struct is an error, since it has no meaning as a row of a table.
 pub(super) fn batch_of(schema: &SchemaRef, array: ArrayRef) -> Result<RecordBatch, ArrowError> {
     let Some(rows) = array.as_any().downcast_ref::<StructArray>() else {
         return Err(ArrowError::CDataInterface(format!("expected a struct array, found {}", array.data_type())));

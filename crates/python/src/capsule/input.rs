@@ -1,4 +1,4 @@
-//! Arrow data that Python hands over.
+//! Arrow data as arguments from Python.
 
 use std::sync::Arc;
 
@@ -17,23 +17,23 @@ use super::{check, texts};
 use crate::entry::detached;
 use crate::errors::{ArgumentTypeError, BorderError, InvalidArgumentError};
 
-/// A schema: anything with `__arrow_c_schema__`, or data that brings its schema along in a stream.
+/// A schema: anything with `__arrow_c_schema__`, or data whose stream has a schema.
 #[derive(Debug)]
 pub(crate) struct SchemaInput(pub SchemaRef);
 
-/// One column: anything with `__arrow_c_array__`, or `__arrow_c_stream__` of chunks, which are joined.
+/// One column: anything with `__arrow_c_array__`, or with `__arrow_c_stream__`, whose chunks are concatenated.
 ///
-/// Its texts and bytes may lie outside its data, and its text may not be UTF-8: who takes it calls
-/// [`ArrayInput::checked`], or checks them on the way.
+/// Its offsets may point outside its data, and its text may not be UTF-8: code that uses it must call
+/// [`ArrayInput::checked`], or check both while it reads them.
 #[derive(Debug)]
 pub(crate) struct ArrayInput {
-    /// Name, type and nullability as the producer says.
+    /// Name, type and nullability, from the producer.
     pub field: FieldRef,
     array: ArrayRef,
 }
 
 impl ArrayInput {
-    /// The values, unless they are not where the array says, or hold text that is not UTF-8.
+    /// Returns the values; offsets outside the data, or text that is not UTF-8, are errors.
     pub(crate) fn checked(&self, py: Python<'_>) -> PyResult<ArrayRef> {
         let checked =
             || check::values(&self.array.to_data()).and_then(|()| texts::check(&self.array, self.field.name()));
@@ -41,12 +41,12 @@ impl ArrayInput {
         Ok(Arc::clone(&self.array))
     }
 
-    /// The results of a transform, which checks what it looks at and what it returns.
+    /// The results of a transform, which checks the values that it reads and returns.
     pub(crate) fn transformed(&self, transform: &Transform) -> Result<ArrayRef, BorderError> {
         if let Some(results) = apply_checked(transform, &self.array)? {
             return Ok(results);
         }
-        // Check again, for an error that names the place; texts that only a dictionary has are unused.
+        // Check again, for an error that names the place. Text that only the dictionary contains is not used.
         check::values(&self.array.to_data())?;
         let results = apply(transform, &self.array)?;
         texts::check(&results, self.field.name())?;
@@ -56,7 +56,7 @@ impl ArrayInput {
 
 /// Rows: anything with `__arrow_c_stream__`, or a single batch with `__arrow_c_array__`.
 ///
-/// Pulling a batch may run the producer's Python code, which takes the interpreter's lock itself: pull detached.
+/// Pulling a batch may run Python code of the producer, which acquires the GIL itself: pull without the GIL.
 pub(crate) struct StreamInput(pub Box<dyn RecordBatchReader + Send>);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for SchemaInput {
@@ -68,7 +68,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for SchemaInput {
         }
         match StreamInput::extract(object) {
             Ok(stream) => Ok(Self(stream.0.schema())),
-            // What is wrong with the data, as far as there are some.
+            // The object has data: say what is wrong with it.
             Err(error) if object.hasattr("__arrow_c_stream__")? && !object.is_instance_of::<PyType>() => Err(error),
             Err(_) => Err(not_arrow(object, "a schema", "__arrow_c_schema__ or __arrow_c_stream__")),
         }
@@ -120,7 +120,7 @@ impl std::fmt::Debug for StreamInput {
     }
 }
 
-/// What `object.method()` answers; `None` where there is no such method. Classes are not asked, only their instances.
+/// Calls `object.method()`; `None` if there is no such method. Classes are not asked, only their instances.
 fn call<'py>(object: Borrowed<'_, 'py, PyAny>, method: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     if object.is_instance_of::<PyType>() || !object.hasattr(method)? {
         return Ok(None);
@@ -129,7 +129,7 @@ fn call<'py>(object: Borrowed<'_, 'py, PyAny>, method: &str) -> PyResult<Option<
     object.call_method0(method).map(Some).map_err(|error| unconverted(object, error))
 }
 
-/// Refuses frames with values that their library hands over as something else.
+/// Rejects frames with values that their library would export as something else.
 fn refuse_values(object: Borrowed<'_, '_, PyAny>) -> PyResult<()> {
     let module: String = object.get_type().module()?.extract()?;
     if !["polars", "pandas"].iter().any(|library| module.starts_with(library)) {
@@ -167,7 +167,7 @@ fn not_arrow(object: Borrowed<'_, '_, PyAny>, wanted: &str, methods: &str) -> Py
     ArgumentTypeError::new_err(format!("expected {wanted} with {methods}, not {found}{hint}"))
 }
 
-/// What to do instead with an object that is not taken, as the end of a sentence.
+/// A hint what to do instead with a rejected object, as the end of a sentence.
 pub(crate) fn mend(object: Borrowed<'_, '_, PyAny>, of: &str) -> String {
     let asked = || object.py().import("icefield._hints")?.call_method1(of, (object,))?.extract::<String>();
     asked().ok().filter(|hint| !hint.is_empty()).map(|hint| format!(": {hint}")).unwrap_or_default()
@@ -184,7 +184,7 @@ fn join_chunks(reader: Chunks) -> Result<ArrayInput, ArrowError> {
     Ok(ArrayInput { field, array })
 }
 
-/// A stream of struct arrays as batches.
+/// Reads a stream of struct arrays as batches.
 struct Batches {
     reader: Chunks,
     schema: SchemaRef,

@@ -1,8 +1,8 @@
-//! The Arrow PyCapsule interface, in and out: the one room of this crate where `unsafe` occurs.
+//! The Arrow PyCapsule interface: import and export. Nearly all `unsafe` code of this crate is here.
 //!
-//! [`input`] takes anything that carries `__arrow_c_schema__`, `__arrow_c_array__` or `__arrow_c_stream__` (pyarrow,
-//! pandas, Polars, DuckDB, nanoarrow, our own classes); [`output`] holds the classes that carry them outwards. No buffer
-//! is copied either way, and pyarrow is never imported but by `to_pyarrow`.
+//! [`input`] accepts any object with `__arrow_c_schema__`, `__arrow_c_array__` or `__arrow_c_stream__` (pyarrow,
+//! pandas, Polars, DuckDB, nanoarrow, our own classes); [`output`] has the classes that export them. No buffer is
+//! copied in either direction, and only `to_pyarrow` imports pyarrow.
 
 mod batches;
 mod check;
@@ -20,7 +20,7 @@ pub(crate) use texts::check_batch;
 
 use pyo3::prelude::*;
 
-/// Adds the classes that carry Arrow data to `icefield._core`.
+/// Adds the classes with Arrow data to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ArrowSchema>()?;
     module.add_class::<ArrowArray>()?;

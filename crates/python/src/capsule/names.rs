@@ -1,4 +1,4 @@
-//! Names that the PyCapsule interface gives its capsules.
+//! The names of the capsules in the PyCapsule interface.
 
 use std::ffi::CStr;
 

@@ -1,4 +1,4 @@
-//! Arrow data handed to Python.
+//! Arrow data as results for Python.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,7 +53,7 @@ pub struct ArrowStream {
     failure: Arc<Failure>,
 }
 
-/// Rows in the layouts that a consumer asks for.
+/// Rows in the Arrow types that a consumer requests.
 struct Recasting {
     reader: Box<dyn RecordBatchReader + Send>,
     recast: Recast,
@@ -76,8 +76,8 @@ impl RecordBatchReader for Recasting {
     }
 }
 
-/// The rows in the types that are asked for, where those hold the same values: else a request is a wish that the interface
-/// lets a producer ignore.
+/// The rows in the requested types, if these can hold the same values. Otherwise the request is ignored, which the
+/// interface allows.
 fn requested(
     reader: Box<dyn RecordBatchReader + Send>,
     schema: Option<Bound<'_, PyAny>>,
@@ -95,11 +95,11 @@ fn requested(
     }
 }
 
-/// What a reader failed with: the C interface carries a message alone.
+/// The error of a reader, kept because the C interface transfers only its message.
 #[derive(Default)]
 struct Failure {
     error: Mutex<Option<ArrowError>>,
-    /// Whether the consumer asks for the error, and raises it.
+    /// Whether the consumer asks for the error and raises it.
     is_asked_for: AtomicBool,
 }
 
@@ -133,7 +133,7 @@ impl RecordBatchReader for Remembering {
 }
 
 impl ArrowArray {
-    /// An array under an empty name, nullable.
+    /// A nullable array with an empty name.
     pub fn new(array: ArrayRef) -> Self {
         Self { field: Arc::new(Field::new("", array.data_type().clone(), true)), array }
     }
@@ -153,7 +153,7 @@ impl ArrowStream {
         Self { schema, reader: Mutex::new(Some(reader)), failure }
     }
 
-    /// The reader, for the first caller.
+    /// Takes the reader; an error for all but the first caller.
     pub fn take(&self) -> PyResult<Box<dyn RecordBatchReader + Send>> {
         let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
         reader.ok_or_else(|| PyValueError::new_err("this stream was read already; scan again for another"))
@@ -210,7 +210,7 @@ impl ArrowArray {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-        // A request is a wish that the interface lets a producer ignore: the type is part of the answer here.
+        // The interface allows ignoring the request; the returned schema has the actual type.
         drop(requested_schema);
         let array = PyCapsule::new_with_value(py, FFI_ArrowArray::new(&self.array.to_data()), ARRAY)?;
         Ok((export_field(py, &self.field)?, array))
@@ -326,7 +326,7 @@ impl ArrowStream {
     }
 }
 
-/// `pyarrow`, or an `ImportError` that says how to get it.
+/// Imports `pyarrow`, or raises an `ImportError` that says how to install it.
 fn pyarrow(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     py.import("icefield._optional")?.call_method1("require", ("pyarrow",))
 }
@@ -349,13 +349,13 @@ fn export_field<'py>(py: Python<'py>, field: &Field) -> PyResult<Bound<'py, PyCa
 }
 
 fn export_stream<'py>(py: Python<'py>, reader: Box<dyn RecordBatchReader + Send>) -> PyResult<Bound<'py, PyCapsule>> {
-    // A consumer would meet the error in its own words.
+    // Otherwise the consumer would raise the error, with its own message.
     let schema = reader.schema();
     FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|error| not_exportable(schema.fields(), &error))?;
     PyCapsule::new_with_value(py, export::stream(reader), STREAM)
 }
 
-/// Why a schema has no form in the C interface: it ends names at their first NUL.
+/// The error for a schema that cannot be exported: in the C interface, names end at their first NUL.
 fn not_exportable(fields: &Fields, error: &ArrowError) -> PyErr {
     match name_with_nul(fields) {
         Some(name) => PyErr::from(BorderError::from(icefield_format::Error::unsupported(format!(

@@ -1,19 +1,19 @@
-//! Refuses text that is not UTF-8, before any Rust code reads it.
+//! Rejects text that is not UTF-8 before any Rust code reads it.
 //!
-//! Arrow takes text from the C data interface for UTF-8 unseen. Writers of files check what they write themselves, and name the
-//! row of the whole input; everything else that takes text in asks here.
+//! The arrow crates assume that text from the C data interface is UTF-8. File writers check the text that they write
+//! themselves, and name the row in the whole input; all other code that imports text calls this module.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType};
 
-/// Refuses a batch with text that is not UTF-8, at any depth.
+/// Rejects a batch with text that is not UTF-8, at any depth.
 pub(crate) fn check_batch(batch: &RecordBatch) -> Result<(), ArrowError> {
     let schema = batch.schema();
     schema.fields().iter().zip(batch.columns()).try_for_each(|(field, column)| check(column, field.name()))
 }
 
-/// Refuses an array with text that is not UTF-8, at any depth; `path` is its name.
+/// Rejects an array with text that is not UTF-8, at any depth; `path` is its name.
 pub(crate) fn check(array: &ArrayRef, path: &str) -> Result<(), ArrowError> {
     match array.data_type() {
         DataType::Struct(fields) => {
@@ -45,7 +45,7 @@ fn joined(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// The elements that lists of this slice have.
+/// The elements that belong to the lists of this slice.
 fn used<O: arrow_array::OffsetSizeTrait>(values: &ArrayRef, offsets: &[O]) -> ArrayRef {
     match (offsets.first(), offsets.last()) {
         (Some(first), Some(last)) => values.slice(first.as_usize(), last.as_usize() - first.as_usize()),

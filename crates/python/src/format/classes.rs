@@ -1,7 +1,7 @@
-//! How the classes of kinds are declared: what Python sees of a type, transform or expression is an instance of the
-//! class of its kind, which has nothing but its name, and a constructor where users make one.
+//! Macros that declare one Python class for each kind of type, transform and expression. Such a class has only a name,
+//! and a constructor if users create instances.
 
-/// Defines classes of a module of Python, each below another one, and the function that registers them.
+/// Defines classes in a Python module, each derived from another class, and the function that registers them.
 macro_rules! classes {
     ($module:literal: $($(#[$doc:meta])+ $class:ident $name:tt of $base:ident;)*) => {
         $(
@@ -17,7 +17,7 @@ macro_rules! classes {
     };
 }
 
-/// Defines classes that other ones are below, and the function that registers them.
+/// Defines classes from which others are derived, and the function that registers them.
 macro_rules! bases {
     ($module:literal: $($(#[$doc:meta])+ $class:ident $name:tt of $base:ident;)*) => {
         $(
@@ -33,7 +33,7 @@ macro_rules! bases {
     };
 }
 
-/// An instance of a class below the one that is made.
+/// Creates an instance of a derived class from an instance of its base class.
 macro_rules! made {
     ($py:expr, $base:expr, $class:expr) => {
         Bound::new($py, $base.add_subclass($class))?.into_any()

@@ -1,8 +1,8 @@
-//! What notebooks show of objects.
+//! The display of objects in notebooks.
 
 use pyo3::prelude::*;
 
-/// The HTML of an object, which a function of `icefield._displays` writes.
+/// The HTML of an object, written by a function of `icefield._displays`.
 pub(crate) fn html<'py>(object: &Bound<'py, PyAny>, of: &str) -> PyResult<Bound<'py, PyAny>> {
     object.py().import("icefield._displays")?.call_method1(of, (object,))
 }

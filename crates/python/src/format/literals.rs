@@ -1,4 +1,4 @@
-//! Literals of predicates: the class of each kind, and the literals that values of Python stand for.
+//! Literals of predicates: a class for each kind, and the conversion of Python values to literals.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -48,13 +48,13 @@ classes! {
     PyBinaryLiteral "BinaryLiteral" of PyLiteral;
 }
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyLiteral>()?;
     register_classes(module)
 }
 
-/// A literal on its way to Python.
+/// A literal to return to Python.
 #[derive(Debug)]
 pub(crate) struct LiteralOutput(pub(crate) Literal);
 
@@ -99,7 +99,7 @@ impl Hash for LiteralOutput {
     }
 }
 
-/// Constructors of the classes whose type is always the same.
+/// Constructors of the classes with a fixed type.
 macro_rules! constructors {
     ($($class:ident $primitive:ident;)*) => {
         $(#[pymethods]
@@ -150,7 +150,7 @@ impl PyFixedLiteral {
     }
 }
 
-/// The literal that a Python object stands for; which type it becomes is settled by the column.
+/// Converts a Python object to a literal; the column determines its final type.
 pub(crate) fn to_literal(object: &Bound<'_, PyAny>) -> Result<Literal> {
     use PrimitiveType as P;
     if let Ok(ours) = object.cast::<PyLiteral>() {
@@ -188,7 +188,7 @@ fn decimal_literal(text: &str) -> Result<Literal> {
     Ok(Literal::decimal(parsed.rescaled(scale).ok_or_else(refused)?, scale))
 }
 
-/// A number, of NumPy too; an integer beyond 64 bits is a decimal.
+/// Converts a number, including those of NumPy; an integer of more than 64 bits becomes a decimal.
 fn number_literal(object: &Bound<'_, PyAny>) -> Result<Literal> {
     if let Ok(number) = object.extract::<i64>() {
         return Ok(Literal::long(number));
@@ -203,7 +203,7 @@ fn number_literal(object: &Bound<'_, PyAny>) -> Result<Literal> {
     Err(InvalidArgumentError::new_err(format!("{found} is not a literal; for None there is IsNull")).into())
 }
 
-/// A hash of what a text says.
+/// A hash of a text.
 pub(crate) fn hash(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
@@ -255,7 +255,7 @@ impl PyLiteral {
         let py = other.py();
         let ours = other.cast::<Self>().ok().map(Bound::get);
         Ok(match (how, ours) {
-            // Of whatever types: literals are equal where neither is less.
+            // Literals of any types are equal if neither is less.
             (_, Some(other)) => self.value(py)?.rich_compare(other.value(py)?, how)?,
             (CompareOp::Eq | CompareOp::Ne, None) => {
                 PyBool::new(py, matches!(how, CompareOp::Ne)).to_owned().into_any()
@@ -273,5 +273,5 @@ impl PyLiteral {
     }
 }
 
-/// What a literal is made from again.
+/// The value and the type from which a literal is created again.
 type ValueAndType<'py> = (Bound<'py, PyAny>, String);

@@ -26,7 +26,7 @@ use crate::format::partitioning::PyPartitionSpec;
 use crate::format::schemas::schema::PySchema;
 use crate::format::sorting::PySortOrder;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySnapshot>()?;
     module.add_class::<PySnapshotRef>()?;
@@ -103,7 +103,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for JsonObjects {
     }
 }
 
-/// The given time, or the machine's: milliseconds from the epoch.
+/// The given time, or that of the clock, in milliseconds since the epoch.
 fn time(now_ms: Option<Int<i64>>) -> i64 {
     now_ms.map_or_else(clock::now_ms, |Int(given)| given)
 }

@@ -1,4 +1,5 @@
-//! The classes of `icefield_format`: the nouns of the specification, each beside the Python module of its name.
+//! The classes of `icefield_format`, which represent the terms of the specification. The files have the names of the
+//! Python modules.
 
 pub(crate) mod classes;
 pub(crate) mod display;

@@ -10,7 +10,7 @@ use crate::errors::Result;
 use crate::format::partitioning::hash_of;
 use crate::format::schemas::schema::PySchema;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyMappedField>()?;
     module.add_class::<PyNameMapping>()

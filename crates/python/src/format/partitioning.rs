@@ -21,7 +21,7 @@ use crate::format::schemas::type_classes::TypeOutput;
 use crate::format::transforms::{TransformInput, TransformOutput};
 use crate::format::values::to_value;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyPartitionField>()?;
     module.add_class::<PyPartitionSpec>()
@@ -37,7 +37,7 @@ pub struct PyPartitionField(pub PartitionField);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PyPartitionSpec(pub Arc<PartitionSpec>);
 
-/// The columns that a transform takes: one, or several.
+/// The source columns of a transform: one or several.
 pub(crate) struct SourceIds(Vec<i32>);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for SourceIds {
@@ -53,7 +53,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for SourceIds {
 }
 
 impl SourceIds {
-    /// At least one id.
+    /// The ids; at least one is required.
     pub(crate) fn checked(self) -> Result<Vec<i32>> {
         match self.0.is_empty() {
             true => Err(InvalidArgumentError::new_err("a field has at least one source"))?,
@@ -206,7 +206,7 @@ impl PyPartitionSpec {
     fn partition_to_path(&self, data: &Bound<'_, PyAny>, schema: &Bound<'_, PySchema>) -> Result<String> {
         let schema = &schema.get().0;
         let values = partition_tuple(&self.0, schema, data)?;
-        // The type of a dropped column is not known, and its values are not in use.
+        // The type of a dropped column is unknown, and its values are not used.
         let source = |field: &PartitionField| {
             let ty = field.source_ids.first().and_then(|id| schema.find_type(*id)).and_then(Type::as_primitive);
             ty.cloned().unwrap_or(PrimitiveType::Unknown)
@@ -254,14 +254,15 @@ impl PyPartitionSpec {
     }
 }
 
-/// Hash of the text of something.
+/// A hash of a text.
 pub(crate) fn hash_of(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
 }
 
-/// A value of a field whose column is gone, and with it its type: what it is in Python.
+/// Converts a value of a field whose source column was dropped. The type of the column is unknown, so the Python type
+/// decides.
 fn untyped(item: &Bound<'_, PyAny>) -> Result<Value> {
     let text = |item: &Bound<'_, PyAny>| Ok(Value::String(item.str()?.to_string()));
     match to_literal(item).map(|literal| literal.value().clone()) {
@@ -273,7 +274,7 @@ fn untyped(item: &Bound<'_, PyAny>) -> Result<Value> {
     }
 }
 
-/// Partition values: in the order of the spec, or a dict by field name.
+/// Converts partition values: a sequence in the order of the spec, or a dict by field name.
 pub(crate) fn partition_tuple(
     spec: &PartitionSpec,
     schema: &Schema,

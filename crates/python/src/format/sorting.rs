@@ -15,7 +15,7 @@ use crate::format::partitioning::{SourceIds, hash_of};
 use crate::format::schemas::schema::PySchema;
 use crate::format::transforms::{TransformInput, TransformOutput};
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySortField>()?;
     module.add_class::<PySortOrder>()

@@ -1,4 +1,4 @@
-//! Partition transforms ("Partition Transforms"; hashes in Appendix B): of one value, and of Arrow arrays.
+//! Partition transforms ("Partition Transforms"; hashes in Appendix B), applied to single values and Arrow arrays.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -17,7 +17,7 @@ use crate::format::classes::{bases, classes, made};
 use crate::format::schemas::type_classes::TypeOutput;
 use crate::format::values::{primitive, to_python, to_value};
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTransform>()?;
     register_bases(module)?;
@@ -31,7 +31,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[derive(Debug, Clone)]
 pub struct PyTransform(pub Transform);
 
-/// A transform as Python hands it over: a [`PyTransform`] or its text (`"bucket[16]"`).
+/// A transform as an argument from Python: a [`PyTransform`] or its text (`"bucket[16]"`).
 #[derive(Debug)]
 pub(crate) struct TransformInput(pub Transform);
 
@@ -53,7 +53,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for TransformInput {
 }
 
 impl PyTransform {
-    /// The type of the results for a column of a type that the transform must take.
+    /// The result type for a source type; an error if the transform does not accept it.
     fn require(&self, source: &Type) -> Result<Type> {
         let refused = || InvalidArgumentError::new_err(format!("transform {} does not take type {source}", self.0));
         Ok(self.0.result_type(source).ok_or_else(refused)?)
@@ -87,7 +87,7 @@ impl PyTransform {
         let is_uuid = array.field.metadata().get("ARROW:extension:name").is_some_and(|name| name == "arrow.uuid");
         let results = detached(py, || array.transformed(&self.0))??;
         if is_uuid && self.0.is_identity() {
-            // What the column is called to be by its field is lost without the field.
+            // Only the field says that the column contains UUIDs.
             return Ok(ArrowArray { field: array.field, array: results });
         }
         Ok(ArrowArray::new(results))
@@ -161,7 +161,7 @@ impl PyTransform {
             _ => return Err(ArgumentTypeError::new_err("to_human_string takes source_type and value").into()),
         };
         let result_type = self.require(&ty.0)?;
-        // Truncated decimals may have a digit more than their column.
+        // A truncated decimal may have one more digit than the type of its column.
         let wide = match result_type {
             Type::Primitive(PrimitiveType::Decimal { scale, .. }) => {
                 PrimitiveType::Decimal { precision: 39, scale }.into()
@@ -251,12 +251,12 @@ impl PyTransform {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, pyo3::types::PyType>, (String,)) {
-        // The class of all transforms makes an instance of the right one.
+        // The base class of all transforms creates an instance of the right class.
         (slf.py().get_type::<PyTransform>(), (slf.get().0.to_string(),))
     }
 }
 
-/// The type of a call that has it behind the value.
+/// The type from a deprecated call that passes it after the value.
 fn swapped(py: Python<'_>, ty: &Bound<'_, PyAny>) -> PyResult<TypeInput> {
     let ty = ty.extract()?;
     let message = c"to_human_string(value, type) is deprecated: pass the type first, to_human_string(type, value)";
@@ -284,7 +284,7 @@ bases! {
     PyTimeTransform "TimeTransform" of PyTransform;
 }
 
-/// Defines the classes of transforms of times.
+/// Defines the classes of the time transforms.
 macro_rules! times {
     ($($(#[$doc:meta])+ $class:ident $name:tt $transform:ident;)*) => {
         $(
@@ -329,7 +329,7 @@ fn of(transform: Transform) -> PyClassInitializer<PyTransform> {
     PyClassInitializer::from(PyTransform(transform))
 }
 
-/// A transform on its way to Python: an instance of its class.
+/// A transform to return to Python, as an instance of its class.
 #[derive(Debug)]
 pub(crate) struct TransformOutput(pub(crate) Transform);
 
@@ -353,7 +353,8 @@ impl<'py> IntoPyObject<'py> for TransformOutput {
     }
 }
 
-/// The number of a transform, which must be one that the specification allows: another text is an unknown transform.
+/// The parameter of a transform. It must be a number that the specification allows, because the text would otherwise be
+/// read as an unknown transform.
 fn parameter(number: Int<i64>) -> Result<u32> {
     let number = number.0;
     match u32::try_from(number) {

@@ -1,8 +1,8 @@
-//! Single values ("Appendix D: Single-value serialization"), and which Python objects stand for them.
+//! Single values ("Appendix D: Single-value serialization"), and their conversion from and to Python objects.
 //!
-//! Both forms of a value are taken: the physical one of the specification (days, micro- or nanoseconds as `int`) and the
-//! one of Python (`date`, `time`, `datetime`, ISO-8601 text). Values that go out are as PyIceberg gives them: dates and
-//! times physical, `Decimal`, `UUID`, `bytes`, `str`.
+//! Two forms of a value are accepted: the physical one of the specification (days, micro- or nanoseconds as `int`), and
+//! that of Python (`date`, `time`, `datetime`, ISO-8601 text). Values are returned as in PyIceberg: dates and times in
+//! their physical form, and `Decimal`, `UUID`, `bytes`, `str`.
 
 use icefield_format::types::value_json;
 use icefield_format::types::{PrimitiveType, Type};
@@ -16,7 +16,7 @@ use crate::arguments::json::JsonInput;
 use crate::arguments::type_input::TypeInput;
 use crate::errors::{InvalidArgumentError, Result};
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(value_to_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(value_from_bytes, module)?)?;
@@ -70,16 +70,16 @@ fn truncate_bound<'py>(
     bound.map(|bound| to_python(py, &bound, &r#type.0)).transpose()
 }
 
-/// The primitive type, or an error that names the other.
+/// The primitive type; an error for other types.
 pub(crate) fn primitive(ty: &Type) -> Result<PrimitiveType> {
     let primitive = ty.as_primitive().cloned();
     Ok(primitive.ok_or_else(|| InvalidArgumentError::new_err(format!("{ty} is not a primitive type")))?)
 }
 
-/// The value of type `ty` that a Python object stands for.
+/// Converts a Python object to a value of type `ty`.
 ///
 /// # Errors
-/// `InvalidArgumentError`, naming object and type, where it stands for none.
+/// `InvalidArgumentError`, which names object and type, if it is not such a value.
 pub(crate) fn to_value(object: &Bound<'_, PyAny>, ty: &Type) -> Result<Value> {
     let refused = || InvalidArgumentError::new_err(format!("{} is not a value of type {ty}", shown(object)));
     let optional = |item: &Bound<'_, PyAny>, ty: &Type| {
@@ -126,7 +126,7 @@ fn pairs<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<(Bound<'py, PyAny>, Boun
     }
 }
 
-/// None where the object is of another kind.
+/// Converts a value of a primitive type; `None` if the object has another kind.
 fn primitive_value(object: &Bound<'_, PyAny>, ty: &PrimitiveType) -> Result<Option<Value>> {
     use PrimitiveType as T;
     if let Ok(text) = object.cast::<PyString>() {
@@ -136,7 +136,7 @@ fn primitive_value(object: &Bound<'_, PyAny>, ty: &PrimitiveType) -> Result<Opti
         T::Boolean => object.cast::<PyBool>().ok().map(|value| Value::Boolean(value.is_true())),
         T::Int => int(object).and_then(|value| value.try_into().ok()).map(Value::Int),
         T::Long => int(object).map(Value::Long),
-        // What is finite must not become infinite.
+        // A finite value must not become infinite.
         T::Float => float(object)
             .filter(|value| !value.is_finite() || (*value as f32).is_finite())
             .map(|value| Value::Float(value as f32)),
@@ -166,7 +166,7 @@ fn primitive_value(object: &Bound<'_, PyAny>, ty: &PrimitiveType) -> Result<Opti
     })
 }
 
-/// Text for what is text, and ISO-8601, decimal or uuid text for what JSON writes as text.
+/// Converts text: strings as they are, and types that are strings in JSON from ISO-8601, decimal or UUID text.
 fn text_value(text: &str, ty: &PrimitiveType) -> Option<Value> {
     use PrimitiveType as T;
     match ty {
@@ -181,7 +181,7 @@ fn text_value(text: &str, ty: &PrimitiveType) -> Option<Value> {
     }
 }
 
-/// An `int`, or what calls itself one (`__index__`), but no `bool`.
+/// Converts an `int`, or an object with `__index__`, but not a `bool`.
 fn int(object: &Bound<'_, PyAny>) -> Option<i64> {
     if object.is_instance_of::<PyBool>() || object.is_instance_of::<PyFloat>() {
         return None;
@@ -198,7 +198,7 @@ fn float(object: &Bound<'_, PyAny>) -> Option<f64> {
     if number { object.extract().ok() } else { None }
 }
 
-/// `bytes`, `bytearray`, `memoryview`.
+/// Converts `bytes`, `bytearray` and `memoryview`.
 pub(super) fn bytes(object: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
         return None;
@@ -212,7 +212,7 @@ pub(super) fn bytes(object: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
     }
 }
 
-/// A `Decimal` or an `int`, exactly: digits beyond the scale are refused, not rounded.
+/// Converts a `Decimal` or an `int` exactly: digits beyond the scale are errors, not rounded.
 fn decimal_value(object: &Bound<'_, PyAny>, precision: u8, scale: u8) -> Result<Option<Value>> {
     if object.is_instance_of::<PyBool>() || object.is_instance_of::<PyFloat>() {
         return Ok(None);
@@ -227,7 +227,7 @@ fn has_digits(number: i128, precision: u8) -> bool {
     10_u128.checked_pow(u32::from(precision)).is_none_or(|limit| number.unsigned_abs() < limit)
 }
 
-/// Days of a `date` that is no `datetime`.
+/// The days of a `date`, unless it is a `datetime`.
 pub(super) fn days(object: &Bound<'_, PyAny>) -> Result<Option<i32>> {
     if object.is_instance_of::<PyDateTime>() || !object.is_instance_of::<PyDate>() {
         return Ok(None);
@@ -247,7 +247,7 @@ pub(super) fn micros_of_day(object: &Bound<'_, PyAny>) -> Option<i64> {
     Some((minutes * 60 + i64::from(time.get_second())) * 1_000_000 + i64::from(time.get_microsecond()))
 }
 
-/// Microseconds of a `datetime`; one with a zone for types with a zone, and only for those.
+/// The microseconds of a `datetime`, which must have a time zone exactly if the type has one.
 pub(super) fn instant(object: &Bound<'_, PyAny>, zoned: bool) -> Result<Option<i64>> {
     let Ok(datetime) = object.cast::<PyDateTime>() else { return Ok(None) };
     let offset = datetime.call_method0("utcoffset")?;
@@ -266,7 +266,7 @@ pub(super) fn instant(object: &Bound<'_, PyAny>, zoned: bool) -> Result<Option<i
     Ok(Some(micros - offset))
 }
 
-/// The Python object for a value of type `ty`.
+/// Converts a value of type `ty` to a Python object.
 pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value, ty: &Type) -> Result<Bound<'py, PyAny>> {
     let optional = |value: &Option<Value>, ty: &Type| match value {
         Some(value) => to_python(py, value, ty),
@@ -305,7 +305,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value, ty: &Type) -> Resul
                 Ok((to_python(py, key, &ty.key.ty)?, optional(value, &ty.value.ty)?))
             };
             let items = PyList::new(py, pairs.iter().map(item).collect::<Result<Vec<_>>>()?)?;
-            // Keys that are dicts or lists make no dict: their pairs stay a list.
+            // Dicts and lists cannot be keys of a dict, so such a map becomes a list of pairs.
             if ty.key.ty.as_primitive().is_some() {
                 PyDict::from_sequence(&items)?.into_any()
             } else {
@@ -316,7 +316,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value, ty: &Type) -> Resul
     })
 }
 
-/// An object in a message: its `repr`, but not more of it than a line shows.
+/// The `repr` of an object for a message, limited to a short line.
 pub(super) fn shown(object: &Bound<'_, PyAny>) -> String {
     const SHOWN: usize = 60;
     let text = object.repr().map_or_else(|_| "the object".to_owned(), |text| text.to_string());

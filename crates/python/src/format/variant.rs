@@ -1,4 +1,4 @@
-//! Variants (Parquet's `VariantEncoding.md`), and which Python objects stand for their values.
+//! Variants (Parquet's `VariantEncoding.md`), and their conversion from and to Python objects.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::capsule::{ArrayInput, ArrowArray};
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyVariant>()?;
     module.add_function(wrap_pyfunction!(variants_to_json, module)?)?;
@@ -35,7 +35,8 @@ impl PyVariant {
         Ok(Variant::new(&self.metadata, &self.value)?)
     }
 
-    /// The bytes of an equal variant with nothing to choose: what equality and hashes go by.
+    /// The bytes of the variant in a normal form, which is the same for all encodings of a value; for equality and
+    /// hashes.
     fn normal(&self) -> Result<(Vec<u8>, Vec<u8>)> {
         Ok(Tree::read(self.variant()?)?.encode()?)
     }
@@ -140,7 +141,7 @@ fn variants_to_python<'py>(py: Python<'py>, array: ArrayInput) -> Result<Bound<'
     Ok(list)
 }
 
-/// Seconds of the calendar that Python's dates have: the years 1 to 9999.
+/// The range of Python's dates in microseconds: the years 1 to 9999.
 const FIRST_MICRO: i64 = -62_135_596_800_000_000;
 const LAST_MICRO: i64 = 253_402_300_799_999_999;
 
@@ -204,7 +205,7 @@ fn text(py: Python<'_>, text: String, is_utc: bool) -> Result<Bound<'_, PyAny>> 
     Ok(PyString::new(py, &(text + if is_utc { "+00:00" } else { "" })).into_any())
 }
 
-/// A date, or its text for one that Python's calendar lacks.
+/// Converts a date; to text if Python's range does not include it.
 fn date(py: Python<'_>, days: i32) -> Result<Bound<'_, PyAny>> {
     let civil = calendar::CivilDate::from_days(i64::from(days));
     match (i32::try_from(civil.year), u8::try_from(civil.month), u8::try_from(civil.day)) {
@@ -213,7 +214,7 @@ fn date(py: Python<'_>, days: i32) -> Result<Bound<'_, PyAny>> {
     }
 }
 
-/// A time of day, or microseconds where they are not within one.
+/// Converts a time of day; to microseconds as an integer if they exceed a day.
 fn time(py: Python<'_>, micros: i64) -> Result<Bound<'_, PyAny>> {
     if !(0..calendar::MICROS_PER_DAY).contains(&micros) {
         return Ok(micros.into_pyobject(py).map_err(PyErr::from)?.into_any());
@@ -222,14 +223,14 @@ fn time(py: Python<'_>, micros: i64) -> Result<Bound<'_, PyAny>> {
     Ok(PyTime::new(py, hour, minute, second, micro, None)?.into_any())
 }
 
-/// The parts of a time of day.
+/// The hour, minute, second and microsecond of a time of day.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "each part is below its modulus")]
 fn clock(micros: i64) -> (u8, u8, u8, u32) {
     let seconds = micros / 1_000_000;
     ((seconds / 3600) as u8, (seconds / 60 % 60) as u8, (seconds % 60) as u8, (micros % 1_000_000) as u32)
 }
 
-/// A moment that Python's calendar has.
+/// Converts an instant; `None` if Python's range does not include it.
 fn moment(py: Python<'_>, micros: i64, is_utc: bool) -> Result<Option<Bound<'_, PyAny>>> {
     if !(FIRST_MICRO..=LAST_MICRO).contains(&micros) {
         return Ok(None);
@@ -295,7 +296,7 @@ fn from_python(object: &Bound<'_, PyAny>, depth: usize) -> Result<Tree> {
     special(object)?.ok_or_else(|| refused("").into())
 }
 
-/// Dates, times, decimals, uuids and bytes.
+/// Converts dates, times, decimals, UUIDs and bytes from Python.
 fn special(object: &Bound<'_, PyAny>) -> Result<Option<Tree>> {
     if object.is_instance_of::<PyDateTime>() {
         let is_utc = !object.call_method0("utcoffset")?.is_none();

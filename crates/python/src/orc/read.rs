@@ -1,4 +1,4 @@
-//! ORC files: opened from any storage and read as Arrow.
+//! Opens ORC files in any storage and reads them as Arrow.
 
 use std::sync::Arc;
 
@@ -32,13 +32,13 @@ use crate::format::expr::expressions::FilterInput;
 use crate::held::Held;
 use crate::storage::PyStorage;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyOrcFile>()?;
     module.add_class::<PyOrcBatches>()
 }
 
-/// What Python passes to unwrap local keys: master keys by name, or a function.
+/// The argument from Python that unwraps local keys: master keys by name, or a function.
 #[derive(Debug)]
 struct PyKeys(Py<PyAny>);
 
@@ -70,7 +70,7 @@ impl KeyProvider for PyKeys {
 
 type SharedReader = Arc<OrcReader<OrcSource>>;
 
-/// An open file and how it is read.
+/// An open file and the settings for reading it.
 #[derive(Debug)]
 struct Opened {
     reader: SharedReader,
@@ -87,12 +87,12 @@ impl Opened {
         self.reader.source().path()
     }
 
-    /// An error with the name of the file.
+    /// Adds the name of the file to an error.
     fn named(&self, error: icefield_orc::Error) -> icefield_orc::Error {
         in_file(error, self.path())
     }
 
-    /// What to read: some columns, of the rows that a filter lets through.
+    /// The options for reading some columns of the rows that match a filter.
     fn options(&self, columns: Option<Vec<ColumnChoice>>, filter: Option<FilterInput>) -> Result<ReadOptions> {
         let schema = &self.file().schema;
         let projection = match columns {
@@ -108,14 +108,14 @@ impl Opened {
         Ok(options)
     }
 
-    /// All rows, read by several threads.
+    /// Reads all rows with several threads.
     fn read(&self, options: ReadOptions, threads: usize) -> icefield_orc::Result<(SchemaRef, Vec<RecordBatch>)> {
         let pool: Arc<dyn Pool> = Arc::new(ProcessPool);
         let check = || interrupt::check().map_err(icefield_orc::Error::external);
         Ok((self.reader.schema(&options)?, self.reader.read_all(options, threads, &pool, check)?))
     }
 
-    /// The batches, read by several threads.
+    /// Iterates over the batches, read with several threads.
     fn batches(&self, options: ReadOptions, threads: usize) -> icefield_table::Result<FileBatches<OrcSource>> {
         let path = self.path().map(str::to_owned);
         let of_error = Arc::new(move |error| icefield_table::Error::Orc(in_file(error, path.as_deref())));
@@ -130,7 +130,7 @@ fn in_file(error: icefield_orc::Error, path: Option<&str>) -> icefield_orc::Erro
     }
 }
 
-/// A column as it is asked for: by place among the top-level fields, or by dotted name.
+/// A requested column: by its position among the top-level fields, or by its dotted name.
 #[derive(Debug, FromPyObject)]
 enum ColumnChoice {
     Index(i64),
@@ -155,7 +155,7 @@ pub struct PyOrcFile(Arc<Opened>);
 #[pyclass(frozen, name = "OrcBatches", module = "icefield._core")]
 pub struct PyOrcBatches(Held<FileBatches<OrcSource>>);
 
-/// The batches of a file as Arrow's readers are.
+/// The batches of a file as an Arrow reader.
 struct BatchReader(FileBatches<OrcSource>);
 
 impl Iterator for BatchReader {
@@ -172,7 +172,7 @@ impl RecordBatchReader for BatchReader {
     }
 }
 
-/// A batch as the struct array that Arrow's interface for one batch is.
+/// Converts a batch to a struct array, which represents a batch in Arrow's C interface.
 fn as_array(batch: RecordBatch) -> ArrowArray {
     let schema = batch.schema();
     let field = Field::new("", DataType::Struct(schema.fields().clone()), false);
@@ -425,7 +425,7 @@ impl PyOrcFile {
     }
 }
 
-/// A file as Python names it.
+/// A file as an argument from Python.
 #[derive(FromPyObject)]
 pub(crate) enum FileInput {
     /// Its bytes.
@@ -435,7 +435,7 @@ pub(crate) enum FileInput {
 }
 
 impl FileInput {
-    /// Where the bytes are.
+    /// Opens the source of the bytes.
     pub(crate) fn open(self, storage: &Storage) -> Result<OrcSource> {
         match self {
             Self::Memory(bytes) => Ok(OrcSource::Memory(Bytes::from_owner(bytes))),

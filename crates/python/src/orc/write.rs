@@ -1,4 +1,4 @@
-//! ORC files in the making: rows of any Arrow stream in, a file in a storage or a binary file of Python's out.
+//! Writes rows of any Arrow stream to an ORC file, in a storage or in a binary file object of Python.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
@@ -27,16 +27,16 @@ use crate::held::Held;
 use crate::orc::read::FileInput;
 use crate::storage::PyStorage;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyOrcWriter>()?;
     module.add_function(wrap_pyfunction!(orc_merge, module)?)
 }
 
-/// Bytes that are gathered before they go to the storage or to Python.
+/// Bytes that are buffered before they are written to the storage or to Python.
 const BUFFER: usize = 1 << 20;
 
-/// Where the file goes. What is not whole does not stay in a storage.
+/// The destination of the file. An incomplete file does not stay in a storage.
 #[derive(FromPyObject)]
 enum WhereInput {
     Path(String),
@@ -48,7 +48,7 @@ enum Place {
     File(Py<PyAny>),
 }
 
-/// What a file is written to. Its errors, be they Python's exceptions, pass through the writer.
+/// The destination that a writer writes to. Its errors, including Python exceptions, pass through the writer.
 struct Target(Place);
 
 impl Target {
@@ -82,7 +82,7 @@ impl Write for Target {
             Place::File(file) => {
                 let written = call_python(|py| {
                     let written = file.bind(py).call_method1("write", (PyBytes::new(py, bytes),))?;
-                    // Raw files may take less than they are given; others answer nothing, or all.
+                    // Raw files may write fewer bytes than given; others return None, or write all.
                     if written.is_none() { Ok(bytes.len()) } else { written.extract::<usize>() }
                 });
                 let written = written.unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDED)));
@@ -96,7 +96,7 @@ impl Write for Target {
     }
 }
 
-/// Everything that can be asked of a writer, by the names of `icefield.orc`.
+/// The options of a writer, with the names of `icefield.orc`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct OptionsInput {
@@ -125,7 +125,7 @@ struct OptionsInput {
     use_threads: bool,
 }
 
-/// Master keys by name, or a function that makes local keys.
+/// Master keys by name, or a function that creates local keys.
 #[derive(FromPyObject)]
 enum KeysInput {
     Known(BTreeMap<String, Vec<u8>>),
@@ -159,7 +159,7 @@ impl KeysInput {
     }
 }
 
-/// A column by its place among the top-level ones, or by dotted name.
+/// A column by its position among the top-level columns, or by its dotted name.
 #[derive(FromPyObject)]
 enum ColumnInput {
     Index(i64),
@@ -171,7 +171,8 @@ fn refused(what: &str, value: &str, known: &str) -> BorderError {
 }
 
 impl OptionsInput {
-    /// The options, but for the columns with filters: those may be numbers, which the schema makes names of.
+    /// The options, except the columns with Bloom filters: these may be numbers, which only the schema converts to
+    /// names.
     fn options(self) -> Result<(WriterOptions, Vec<ColumnInput>)> {
         let version = match self.file_version.as_str() {
             "0.11" => FileVersion::V0_11,
@@ -245,16 +246,16 @@ impl OptionsInput {
 
 type FileWriter = Writer<BufWriter<Target>>;
 
-/// What a writer is at.
+/// The state of a writer.
 enum State {
-    /// Nothing is there yet.
+    /// Nothing has been written yet.
     New(Box<Beginning>),
     Open(Box<FileWriter>),
     /// Closed or failed.
     Gone,
 }
 
-/// What a file is begun with, once its columns are known.
+/// The arguments for starting a file, once its columns are known.
 struct Beginning {
     place: WhereInput,
     storage: Storage,
@@ -273,7 +274,7 @@ impl WhereInput {
 }
 
 impl Beginning {
-    /// Columns may be encoded by several threads.
+    /// Starts the file; with `use_threads`, several threads encode its columns.
     fn begin(self, schema: &Schema, use_threads: bool) -> Result<Box<FileWriter>> {
         let column = |column: ColumnInput| match column {
             ColumnInput::Name(name) => Ok(name),
@@ -305,13 +306,14 @@ pub struct PyOrcWriter {
     use_threads: bool,
 }
 
-/// The file itself, once what is buffered has been written to it.
+/// Writes the buffered bytes, and returns the destination.
 fn unbuffered(target: BufWriter<Target>) -> icefield_orc::Result<Target> {
     target.into_inner().map_err(|error| error.into_error().into())
 }
 
 impl PyOrcWriter {
-    /// The writer, begun with these columns where it is not yet; it is gone where it is not put back.
+    /// Takes the writer out of its state, and starts it with these columns if needed. Unless it is put back, it is
+    /// gone.
     fn take(&self, state: &mut State, schema: &Schema) -> Result<Box<FileWriter>> {
         match std::mem::replace(state, State::Gone) {
             State::New(beginning) => beginning.begin(schema, self.use_threads),
@@ -405,7 +407,7 @@ impl PyOrcWriter {
     }
 }
 
-/// An error of the stream of rows: the exception itself where Python raised it.
+/// Converts an error of the stream of rows; an exception that Python raised stays the same.
 fn from_producer(error: arrow_schema::ArrowError) -> BorderError {
     match error {
         arrow_schema::ArrowError::ExternalError(inner) => match inner.downcast::<PyErr>() {

@@ -1,4 +1,4 @@
-//! Catalogs of Python, as commits need them: one entry of a catalog each.
+//! Catalogs that are written in Python, as the commit code needs them: one catalog entry each.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::callback::{ENDED, call_python};
 use crate::errors::{NoSuchNamespaceError, TableAlreadyExistsError, from_callback};
 use crate::format::metadata::PyTableMetadata;
 
-/// The entry of a table in a catalog of Python: a pointer that we swap in a `PointerCatalog`, else a service that takes
-/// requirements and updates.
+/// The entry of a table in a Python catalog. In a `PointerCatalog`, commits swap a pointer; other catalogs are services
+/// that take requirements and updates.
 pub(crate) fn of_python(storage: &Storage, catalog: Py<PyAny>, identifier: Py<PyAny>) -> PyResult<Arc<dyn Catalog>> {
     let has_pointers = Python::attach(|py| {
         let class = py.import("icefield.catalog.pointer")?.getattr("PointerCatalog")?;
@@ -35,7 +35,7 @@ struct Entry {
 impl Entry {
     fn call<T>(&self, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> icefield_table::Result<T> {
         let called = call_python(|py| work(py).map_err(|error| from_callback(py, error)));
-        // Nothing was sent: the state is known.
+        // Nothing was sent, so the state of the commit is known.
         called.unwrap_or_else(|| Err(Error::Interrupted(ENDED.into())))
     }
 }
@@ -88,14 +88,14 @@ impl Entry {
     }
 }
 
-/// What the answer of `commit_table` says of a commit.
+/// The outcome of a commit, from the answer of `commit_table`.
 fn outcome(answer: icefield_table::Result<Committed>) -> icefield_table::Result<Outcome> {
     Ok(match answer {
         Ok(committed) => Outcome::Committed(committed),
         Err(Error::CommitFailed(reason)) => Outcome::Lost(reason),
         Err(Error::CommitStateUnknown { message, cause, .. }) => Outcome::Unknown { message, location: None, cause },
         Err(certain @ (Error::Refused(_) | Error::Interrupted(_))) => return Err(certain),
-        // Whatever else a catalog raises may have come after it committed.
+        // A catalog may raise other exceptions after it has committed.
         Err(Error::Callback(raised)) => {
             Outcome::Unknown { message: raised.to_string(), location: None, cause: Some(raised) }
         }
@@ -103,7 +103,7 @@ fn outcome(answer: icefield_table::Result<Committed>) -> icefield_table::Result<
     })
 }
 
-/// What a catalog raises of names that are there, or are not: it has changed nothing.
+/// Marks exceptions about names that exist or do not exist as refusals, after which nothing has changed.
 fn refused<T>(answer: icefield_table::Result<T>) -> icefield_table::Result<T> {
     let is_certain = |error: &PyErr| {
         let named = |py: Python<'_>| {
@@ -119,7 +119,7 @@ fn refused<T>(answer: icefield_table::Result<T>) -> icefield_table::Result<T> {
     }
 }
 
-/// A `CommitTableResponse`: the metadata and the location of their file.
+/// Converts a `CommitTableResponse`: the metadata and the location of its file.
 fn committed(response: &Bound<'_, PyAny>) -> PyResult<Committed> {
     let metadata = response.getattr("metadata")?.cast_into::<PyTableMetadata>()?;
     let location = response.getattr("metadata_location")?.extract()?;

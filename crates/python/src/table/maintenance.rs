@@ -1,4 +1,4 @@
-//! Maintenance of a table: expiry of snapshots.
+//! Maintenance of a table: expires snapshots.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
 use crate::table::state::PyTableState;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(expire_snapshots, module)?)
 }
 
-/// What is to expire.
+/// What to expire.
 #[derive(Debug, FromPyObject)]
 struct Request {
     #[pyo3(item)]
@@ -36,8 +36,8 @@ struct Request {
     dry_run: bool,
 }
 
-/// What an expiry did: the new state, if the table was changed; snapshots, references, the number of files that could not be
-/// read or deleted and what the first of them said, deleted files by their kind.
+/// The result of an expiry: the new state if the table changed, expired snapshots, removed references, the number of
+/// files that could not be read or deleted, the first of these errors, and deleted files by kind.
 type Done = (Option<PyTableState>, Vec<i64>, Vec<String>, usize, Vec<String>, BTreeMap<&'static str, Vec<String>>);
 
 /// Expire snapshots, and delete the files that only they name.

@@ -1,4 +1,4 @@
-//! Folders of data files in Hive's layout, as tables.
+//! Converts folders of data files in Hive's layout to tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::format::partitioning::PyPartitionSpec;
 use crate::format::schemas::schema::PySchema;
 use crate::storage::PyStorage;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyFolderTable>()?;
     module.add_function(wrap_pyfunction!(look_at_folder, module)?)

@@ -1,4 +1,4 @@
-//! What becomes of commits: those of an earlier run, and those whose outcome was unknown.
+//! Finds out the outcome of commits: those of an earlier run, and those whose outcome was unknown.
 
 use icefield_table::UnknownCommit;
 use icefield_table::commit::{IDEMPOTENCY_KEY, made_by_key};
@@ -11,7 +11,7 @@ use crate::errors::Result;
 use crate::format::metadata::PyTableMetadata;
 use crate::table::state::PyTableState;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("IDEMPOTENCY_KEY", IDEMPOTENCY_KEY)?;
     module.add_function(wrap_pyfunction!(snapshot_of_key, module)?)?;

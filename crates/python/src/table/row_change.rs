@@ -1,4 +1,4 @@
-//! Changes of rows by workers: a plan made by the driver, what workers take out, one commit.
+//! Distributed row changes: the driver plans them, workers delete rows, and the driver commits once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::table::reads::scan::{PyReadTask, overrides};
 use crate::table::state::PyTableState;
 use crate::table::write::{PyWritePlan, RowsDone, rows_done};
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyRowChangePlan>()?;
     module.add_class::<PyRowRemover>()
@@ -41,7 +41,7 @@ pub struct PyRowChangePlan(Arc<RowChangePlan>);
 #[pyclass(frozen, name = "RowRemover", module = "icefield._core")]
 #[derive(Debug)]
 pub struct PyRowRemover {
-    /// None when it is closed.
+    /// `None` after it was closed.
     remover: Held<Option<RowRemover>>,
 }
 

@@ -1,4 +1,4 @@
-//! A table at one moment: its metadata, the file that holds it, and the storage it lies in.
+//! The state of a table: its metadata, the location of the metadata file, and the storage.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::format::schemas::schema::{IcebergSchemaInput, PySchema};
 use crate::storage::PyStorage;
 use crate::table::catalog::of_python;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTableState>()
 }
@@ -47,7 +47,7 @@ pub(crate) enum Fields {
 }
 
 impl PyTableState {
-    /// The table with its entry in a catalog of Python.
+    /// The table, with its entry in a Python catalog.
     pub fn table(&self, catalog: Py<PyAny>, identifier: Py<PyAny>) -> PyResult<Table> {
         let catalog = of_python(&self.storage.0, catalog, identifier)?;
         Ok(Table::new(self.storage.0.clone(), catalog, (*self.committed).clone()))
@@ -234,7 +234,7 @@ impl PyTableState {
     }
 }
 
-/// A table, from its parts as Python hands them over.
+/// Creates the definition of a table from its parts, as arguments from Python.
 pub(crate) fn definition(
     schema: IcebergSchemaInput,
     location: String,
@@ -255,7 +255,7 @@ pub(crate) fn definition(
     Ok(TableDefinition { schema, partition_spec, sort_order, location, properties })
 }
 
-/// How rows are appended, from the keywords of an append.
+/// Converts the keywords of an append to its options.
 pub(crate) fn append_options(
     branch: String,
     snapshot_properties: BTreeMap<String, String>,
@@ -276,7 +276,7 @@ fn requirements_of(json: &JsonInput) -> Result<Vec<UpdateRequirement>> {
     Ok(elements(&json.0)?.iter().map(UpdateRequirement::from_json).collect::<std::result::Result<_, _>>()?)
 }
 
-/// Updates of the REST protocol.
+/// Parses updates of the REST protocol.
 pub(crate) fn updates_of(json: &JsonInput) -> Result<Vec<MetadataUpdate>> {
     Ok(elements(&json.0)?.iter().map(MetadataUpdate::from_json).collect::<std::result::Result<_, _>>()?)
 }

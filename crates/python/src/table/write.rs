@@ -1,4 +1,4 @@
-//! Distributed writes: a plan made by the driver, writers in the executors, one commit of what they wrote.
+//! Distributed writes: the driver plans, executors write files, and the driver commits them once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::table::changes::rows::counted;
 use crate::table::changes::transaction::Counts;
 use crate::table::state::PyTableState;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyWritePlan>()?;
     module.add_class::<PyTaskWriter>()
@@ -41,7 +41,7 @@ pub struct PyWritePlan(pub(super) WritePlan);
 #[derive(Debug)]
 pub struct PyTaskWriter {
     plan: WritePlan,
-    /// None when it is closed.
+    /// `None` after it was closed.
     writer: Held<Option<BackgroundWriter>>,
 }
 
@@ -181,10 +181,10 @@ impl PyWritePlan {
     }
 }
 
-/// The new state, the id of the snapshot, whether an earlier run has made the change, and its numbers.
+/// The new state, the id of the snapshot, whether an earlier run has committed the change, and its counts.
 pub(super) type RowsDone = (PyTableState, Option<i64>, bool, Counts);
 
-/// What a change of rows by workers has done.
+/// Converts the result of a distributed row change.
 pub(super) fn rows_done(state: &PyTableState, done: RowsCommitted) -> RowsDone {
     (state.with(done.table.committed().clone()), done.snapshot_id, done.made_before, counted(done.done))
 }

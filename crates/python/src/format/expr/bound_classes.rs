@@ -1,4 +1,5 @@
-//! The class of each kind of bound expression and term: predicates by field ids, whose literals have the columns' types.
+//! A class for each kind of bound expression and term: predicates with field ids, whose literals have the types of the
+//! columns.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -98,7 +99,7 @@ classes! {
     PyBoundStDisjoint "BoundStDisjoint" of PyBoundPredicate;
 }
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyBoundExpression>()?;
     module.add_class::<PyBoundTerm>()?;
@@ -106,7 +107,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     register_classes(module)
 }
 
-/// A bound expression on its way to Python.
+/// A bound expression to return to Python.
 #[derive(Debug)]
 pub(crate) struct BoundOutput(pub(crate) BoundExpr);
 
@@ -152,7 +153,7 @@ impl<'py> IntoPyObject<'py> for BoundOutput {
     }
 }
 
-/// A bound term on its way to Python.
+/// A bound term to return to Python.
 #[derive(Debug)]
 pub(crate) struct BoundTermOutput(pub(crate) Arc<BoundTerm>);
 
@@ -204,7 +205,7 @@ impl PyBoundExpression {
         ids
     }
 
-    /// The partitions that may hold matching rows, or those all of whose rows match.
+/// The partitions that may hold matching rows, or those all of whose rows match.
     #[pyo3(signature = (spec, inclusive=true))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted by PyO3")]
     fn project(&self, spec: SpecInput, inclusive: bool) -> BoundOutput {
@@ -251,12 +252,13 @@ impl PyBoundExpression {
     }
 }
 
-/// The partitions that may hold matching rows, or those all of whose rows match.
+/// Projects an expression to partitions: those that may contain matching rows (inclusive), or those in which all rows
+/// match.
 pub(crate) fn projected(expr: &BoundExpr, spec: &PartitionSpec, inclusive: bool) -> BoundExpr {
     if inclusive { project_inclusive(expr, spec) } else { project_strict(expr, spec) }
 }
 
-/// What is left of an expression in a partition.
+/// The residual of an expression in a partition.
 pub(crate) fn residual(
     expr: &BoundExpr,
     spec: &PartitionSpec,
@@ -274,7 +276,7 @@ fn predicate_in(expr: &BoundExpr) -> Option<&BoundPredicate> {
     }
 }
 
-/// The values that a term is compared with.
+/// The values that the term of a predicate is compared with.
 fn values_in(expr: &BoundExpr) -> Vec<(&BoundTerm, &Value)> {
     let Some(predicate) = predicate_in(expr) else { return Vec::new() };
     let values = match &predicate.test {
@@ -289,7 +291,7 @@ fn literal((term, value): (&BoundTerm, &Value)) -> Result<LiteralOutput> {
     Ok(LiteralOutput(Literal::new(primitive(&term.ty)?, value.clone())?))
 }
 
-/// The sides of an expression that joins two.
+/// Getters for the two sides of `And` and `Or`.
 macro_rules! joins {
     ($($class:ident)*) => {
         $(#[pymethods]
@@ -368,7 +370,7 @@ impl PyBoundSetPredicate {
     }
 }
 
-/// The boxes of tests of shapes.
+/// Getters for the boxes of spatial predicates.
 macro_rules! boxes {
     ($($class:ident $spatial:ident;)*) => {
         $(#[pymethods]
@@ -442,7 +444,7 @@ impl PyBoundReference {
     }
 }
 
-/// The masks of all batches in one array.
+/// Evaluates an expression on all batches, and returns the masks as one array.
 pub(crate) fn evaluate<'py>(py: Python<'py>, expr: &BoundExpr, rows: StreamInput) -> Result<Bound<'py, PyAny>> {
     let mask = detached(py, || -> Result<ArrayRef> {
         let mut masks: Vec<BooleanArray> = Vec::new();

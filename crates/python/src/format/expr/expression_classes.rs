@@ -1,4 +1,4 @@
-//! The class of each kind of expression and term: what Python sees of one is an instance of the class of its kind.
+//! A class for each kind of expression and term, as seen in Python.
 
 use icefield_format::expr::{Comparison, Expr, Expression, Term, Test};
 use pyo3::prelude::*;
@@ -78,7 +78,7 @@ classes! {
     PyStDisjoint "StDisjoint" of PyUnboundPredicate;
 }
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTerm>()?;
     module.add_class::<PyReference>()?;
@@ -87,7 +87,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     register_classes(module)
 }
 
-/// An expression on its way to Python.
+/// An expression to return to Python.
 #[derive(Debug)]
 pub(crate) struct ExpressionOutput(pub(crate) Expr);
 
@@ -133,7 +133,7 @@ impl<'py> IntoPyObject<'py> for ExpressionOutput {
     }
 }
 
-/// A term on its way to Python.
+/// A term to return to Python.
 #[derive(Debug)]
 pub(crate) struct TermOutput(pub(crate) Term);
 

@@ -22,29 +22,29 @@ use crate::format::schemas::schema::PySchema;
 use crate::format::transforms::{TransformInput, TransformOutput};
 use crate::format::values::primitive;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parse_expression, module)?)?;
     module.add_function(wrap_pyfunction!(filter_expression, module)?)?;
     module.add_function(wrap_pyfunction!(expression_from_json, module)?)
 }
 
-/// An expression as Python hands it over: a [`PyExpression`] or its text.
+/// An expression as an argument from Python: a [`PyExpression`] or its text.
 #[derive(Debug)]
 pub(crate) struct ExpressionInput(pub Expr);
 
-/// A filter of rows as Python hands it over: a [`PyExpression`], or text, which means what SQL means.
+/// A row filter as an argument from Python: a [`PyExpression`], or text with the semantics of SQL.
 #[derive(Debug)]
 pub(crate) struct FilterInput(pub Expr);
 
-/// A condition of rows as Python hands it over: a [`FilterInput`], or text in which two columns may be compared.
+/// A row condition as an argument from Python: a [`FilterInput`], or text that may also compare two columns.
 #[derive(Debug)]
 pub(crate) struct ConditionInput(pub Condition);
 
-/// Name, transform, and path and type of what is extracted.
+/// The parts of a term: column name, transform, and path and type of an extracted value.
 type TermParts = (String, Option<String>, Option<(String, String)>);
 
-/// A term: a column's name or a [`PyTerm`].
+/// A term: the name of a column or a [`PyTerm`].
 pub(crate) struct TermInput(pub Term);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for ExpressionInput {
@@ -87,7 +87,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ConditionInput {
     }
 }
 
-/// What an operator makes of an expression or its text; PyO3 would hide what is wrong with the text.
+/// Applies an operator to an expression or its text. The text is parsed here, because PyO3 would hide what is wrong
+/// with it.
 fn combined<'py>(other: &Bound<'py, PyAny>, join: impl FnOnce(Expr) -> Expr) -> PyResult<Bound<'py, PyAny>> {
     let py = other.py();
     if !other.is_instance_of::<PyExpression>() && !other.is_instance_of::<PyString>() {
@@ -301,8 +302,9 @@ impl PyExpression {
     }
 }
 
-/// The expression, no deeper than everything that recurses can follow: chains of one operator are balanced, and what is
-/// deeper still is refused. Half the depth that text may have, for the text of a level takes up to two.
+/// Limits the depth of an expression, for all code that recurses into it: balances chains of one operator, and rejects
+/// expressions that are still too deep. The limit is half the depth of text, because the text of one level may need
+/// two.
 pub(crate) fn flat<P>(expr: Expression<P>) -> Result<Expression<P>> {
     let deepest = Limits::default().depth / 2;
     if expr.depth() <= deepest {

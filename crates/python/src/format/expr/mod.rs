@@ -1,4 +1,4 @@
-//! Expressions: their classes, their parts, and the same bound to a schema.
+//! Expressions: unbound and bound classes, and their parts.
 
 pub(crate) mod bound_classes;
 pub(crate) mod expression_classes;

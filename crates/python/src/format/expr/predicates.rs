@@ -1,4 +1,4 @@
-//! Expressions of their parts, and the parts of expressions.
+//! Creates expressions from their parts, and returns the parts of expressions.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use super::expressions::{ExpressionInput, TermInput, flat};
 use crate::errors::{InvalidArgumentError, Result};
 use crate::format::literals::{LiteralOutput, to_literal};
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(joined_expression, module)?)
 }
@@ -25,7 +25,7 @@ fn joined_expression(expressions: Vec<ExpressionInput>, conjunction: bool) -> Re
     let expressions = expressions.into_iter().map(|expression| expression.0);
     let pair = if conjunction { Expr::and } else { Expr::or };
     let expr = match expressions.len() {
-        // Few group to the left, as the operators do.
+        // A few expressions are grouped to the left, as the operators do.
         ..=32 => expressions.reduce(pair).unwrap_or(Expression::True),
         _ if conjunction => Expr::all(expressions.collect()),
         _ => Expr::any(expressions.collect()),
@@ -33,7 +33,7 @@ fn joined_expression(expressions: Vec<ExpressionInput>, conjunction: bool) -> Re
     Ok(ExpressionOutput(flat(expr)?))
 }
 
-/// A box of its coordinates.
+/// Creates a box from its coordinates.
 fn envelope(literals: &[Literal]) -> Result<Envelope> {
     let double = |literal: &Literal| match literal.convert(&PrimitiveType::Double.into()) {
         Ok(Converted::Value(Value::Double(number))) => Some(number),
@@ -71,7 +71,7 @@ fn literals_in(expr: &Expr) -> &[Literal] {
     }
 }
 
-/// Constructors of the classes of one shape.
+/// Constructors and getters of the classes, by the parts that they have.
 macro_rules! constructors {
     (constants { $($constant:ident $value:ident;)* }
      joins { $($join:ident $pair:literal;)* }

@@ -1,4 +1,5 @@
-//! Data and delete files as a manifest describes them ("Data File Fields"): what operations on files take.
+//! Data and delete files with the fields that a manifest has for them ("Data File Fields"), as arguments of operations
+//! on files.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::arguments::integer::{Int, Named};
 use crate::errors::{ArgumentTypeError, InvalidArgumentError, Result};
 use crate::format::values::{bytes, shown, to_value};
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyContentFile>()?;
     module.add_class::<PyDataFile>()?;
@@ -23,7 +24,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyclass(frozen, subclass, name = "ContentFile", module = "icefield.manifests")]
 #[derive(Debug)]
 pub struct PyContentFile {
-    /// The file without its partition tuple: the types of that are the table's.
+    /// The file without its partition tuple, whose types depend on the table.
     file: DataFile,
     partition: Partition,
 }
@@ -38,7 +39,7 @@ pub struct PyDataFile;
 #[derive(Debug)]
 pub struct PyDeleteFile;
 
-/// Partition values as they were given.
+/// Partition values as given by the caller.
 #[derive(Debug)]
 enum Partition {
     /// By the names of the fields of the spec.
@@ -126,7 +127,7 @@ struct Arguments {
     content_size_in_bytes: Option<Int<i64>>,
 }
 
-/// Every keyword, in the order in which files are shown.
+/// All keywords, in the order in which files are shown.
 const KEYWORDS: [&str; 21] = [
     "content",
     "file_path",
@@ -151,7 +152,7 @@ const KEYWORDS: [&str; 21] = [
     "content_size_in_bytes",
 ];
 
-/// What a file holds: its name or its number in manifests.
+/// The content of a file: its name, or its number in manifests.
 #[derive(Debug, Clone, Copy)]
 struct Content(FileContent);
 
@@ -246,7 +247,7 @@ impl PyContentFile {
         Ok(Self { file, partition: arguments.partition.unwrap_or(Partition::InOrder(Vec::new())) })
     }
 
-    /// The file with its partition tuple in the types of a table.
+    /// The file, with its partition tuple converted to the types of a table.
     ///
     /// # Errors
     /// A spec that the table does not have, a partition field that the spec does not have, and values of other types.
@@ -288,7 +289,7 @@ impl PyContentFile {
         Ok(DataFile { partition: partition.collect::<Result<_>>()?, ..self.file.clone() })
     }
 
-    /// The keywords that make the same file; those without a value are left out.
+    /// The keywords that create an equal file; those without a value are left out.
     fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (file, all) = (&self.file, PyDict::new(py));
         all.set_item("content", Content::name(file.content))?;
@@ -337,7 +338,7 @@ fn bound_map<'py>(py: Python<'py>, bounds: &Option<Vec<(i32, Vec<u8>)>>) -> Opti
     Some(bounds.iter().map(|(id, bytes)| (*id, PyBytes::new(py, bytes))).collect())
 }
 
-/// What holds for every file of its kind.
+/// Checks what is required of every file of its kind.
 fn check(file: &DataFile, of: FileContent) -> Result<()> {
     let refused = |what: String| Err(InvalidArgumentError::new_err(format!("{}: {what}", file.file_path)).into());
     if file.file_path.is_empty() {

@@ -1,4 +1,5 @@
-//! Manifests as a manifest list describes them ("Manifest Lists"): what operations on manifests take.
+//! Manifests with the fields that a manifest list has for them ("Manifest Lists"), as arguments of operations on
+//! manifests.
 
 use icefield_format::manifest::{FieldSummary, ManifestContent, ManifestFile};
 use pyo3::prelude::*;
@@ -8,7 +9,7 @@ use crate::arguments::integer::{Int, Named};
 use crate::errors::{ArgumentTypeError, InvalidArgumentError, Result};
 use crate::format::values::{bytes, shown};
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyManifestFile>()
 }
@@ -18,7 +19,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[derive(Debug)]
 pub struct PyManifestFile(pub(crate) ManifestFile);
 
-/// What a manifest lists: its name, or its number in manifest lists.
+/// The content of a manifest: its name, or its number in manifest lists.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Content(pub(crate) ManifestContent);
 
@@ -65,7 +66,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for BytesInput {
     }
 }
 
-/// The values of one partition field.
+/// The summary of one partition field.
 #[derive(Debug, FromPyObject)]
 struct SummaryInput {
     #[pyo3(item)]
@@ -78,7 +79,7 @@ struct SummaryInput {
     upper_bound: Option<BytesInput>,
 }
 
-/// The keywords of the class: the fields of a row of a manifest list.
+/// The keywords of the class: the fields of an entry of a manifest list.
 #[derive(Debug, FromPyObject)]
 struct Arguments {
     #[pyo3(item)]
@@ -115,7 +116,7 @@ struct Arguments {
     first_row_id: Option<Int<i64>>,
 }
 
-/// Every keyword, in the order of the specification.
+/// All keywords, in the order of the specification.
 const KEYWORDS: [&str; 16] = [
     "manifest_path",
     "manifest_length",
@@ -185,7 +186,7 @@ impl PyManifestFile {
         }))
     }
 
-    /// The keywords that make the same manifest; those without a value are left out.
+    /// The keywords that create an equal manifest; those without a value are left out.
     fn keywords<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(slf.py());
         for name in KEYWORDS {

@@ -1,4 +1,4 @@
-//! Manifest lists and manifests as Arrow tables ("Manifests", "Manifest Lists").
+//! Reads manifest lists and manifests as Arrow tables ("Manifests", "Manifest Lists").
 
 use arrow_array::RecordBatch;
 use icefield_format::manifest::{FieldIds, ManifestContent, ManifestFile, Metrics, ReadOptions, entries, list};
@@ -13,7 +13,7 @@ use crate::capsule::ArrowTable;
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_manifest_list, module)?)?;
     module.add_function(wrap_pyfunction!(read_manifest, module)?)?;
@@ -52,7 +52,7 @@ fn read_manifest_list(py: Python<'_>, data: &[u8]) -> Result<ArrowTable> {
     Ok(detached(py, || list::read(data, &limits)?.to_record_batch())?.map(RecordBatch::into)?)
 }
 
-/// What a manifest's list hands down to its entries.
+/// The values that manifest entries inherit from the manifest list.
 #[derive(Debug, FromPyObject)]
 struct Inherited {
     #[pyo3(item)]

@@ -16,7 +16,7 @@ use crate::capsule::ArrowArray;
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyDeletionVector>()?;
     module.add_function(wrap_pyfunction!(read_puffin, module)?)
@@ -33,7 +33,7 @@ fn read_puffin<'py>(py: Python<'py>, data: &[u8]) -> Result<(Bound<'py, PyDict>,
     for blob in &footer.blobs {
         let bytes = detached(py, || {
             let bytes = read_blob(data, blob, &limits, &mut budget)?;
-            // The copy that Python gets.
+            // Charge the copy for Python too.
             budget.charge(bytes.len()).map_err(|error| error.within("Puffin blobs"))?;
             Ok::<_, icefield_format::Error>(bytes)
         })??;
@@ -117,7 +117,7 @@ impl PyDeletionVector {
     /// Which rows of a window of the data file are live.
     #[pyo3(signature = (*, first_row, row_count))]
     fn live_mask<'py>(&self, py: Python<'py>, first_row: Int<u64>, row_count: Int<u64>) -> Result<Bound<'py, PyAny>> {
-        // Far more than a batch has, and no more memory than that takes.
+        // This is far more than the rows of a batch, and limits the memory of the mask.
         let rows = i32::try_from(row_count.0).ok().and_then(|rows| usize::try_from(rows).ok());
         let rows = rows.ok_or_else(|| InvalidArgumentError::new_err("a mask has at most 2147483647 rows"))?;
         let mask = detached(py, || self.0.live_mask(first_row.0, rows))?;
@@ -134,7 +134,7 @@ impl PyDeletionVector {
     fn __contains__(&self, position: &Bound<'_, PyAny>) -> PyResult<bool> {
         match position.extract() {
             Ok(position) => Ok(self.0.contains(position)),
-            // No row has such a number.
+            // No row has a position that does not fit 64 bits.
             Err(error) if error.is_instance_of::<PyOverflowError>(position.py()) => Ok(false),
             Err(error) => Err(error),
         }

@@ -21,7 +21,7 @@ use crate::capsule::{ArrowSchema, SchemaInput, mend};
 use crate::errors::{ArgumentTypeError, InvalidArgumentError, Result};
 use crate::format::display::html;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySchema>()
 }
@@ -234,7 +234,7 @@ impl PySchema {
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        // As in PyIceberg, the id within a table is no part of what a schema is.
+        // As in PyIceberg, the schema id in a table does not matter.
         other.cast::<Self>().is_ok_and(|other| self.0.same_schema(&other.get().0))
     }
 
@@ -249,17 +249,17 @@ impl PySchema {
     }
 }
 
-/// A schema as Python hands it over: a [`PySchema`], its JSON form, or Arrow columns.
+/// A schema as an argument from Python: a [`PySchema`], its JSON form, or an Arrow schema.
 #[derive(Debug)]
 pub(crate) enum IcebergSchemaInput {
     /// An Iceberg schema.
     Iceberg(Schema),
-    /// Arrow columns, which mean different types in different format versions.
+    /// An Arrow schema, whose Iceberg types depend on the format version.
     Arrow(SchemaRef),
 }
 
 impl IcebergSchemaInput {
-    /// The schema for a table of a format version.
+    /// Converts the schema for a table with a format version.
     pub(crate) fn for_version(self, format_version: u8) -> Result<Schema> {
         match self {
             Self::Iceberg(schema) => Ok(schema),

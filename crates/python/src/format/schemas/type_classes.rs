@@ -1,4 +1,4 @@
-//! The class of each kind of type: what Python sees of a type is an instance of the class of its kind.
+//! A class for each kind of type, as seen in Python.
 
 use icefield_format::types::{PrimitiveType, Type};
 use pyo3::prelude::*;
@@ -13,14 +13,14 @@ use crate::format::classes::{classes, made};
 #[derive(Debug)]
 pub struct PyPrimitiveType;
 
-/// What a class of a primitive type is made of.
+/// Creates an instance of a primitive type's class.
 type Primitive = PyClassInitializer<PyPrimitiveType>;
 
 fn primitive(ty: Type) -> Primitive {
     PyClassInitializer::from(PyIcebergType(ty)).add_subclass(PyPrimitiveType)
 }
 
-/// Defines the classes of types that have no parameters; those of numbers with the type of Rust that has their range.
+/// Defines the classes of types without parameters; number types also name the Rust type with the same range.
 macro_rules! plain_types {
     ($($(#[$doc:meta])+ $class:ident $name:tt $primitive:ident $([$number:ty])?;)*) => {
         $(
@@ -120,14 +120,14 @@ classes! {
     PyVariantType "VariantType" of PyIcebergType;
 }
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyPrimitiveType>()?;
     register_plain(module)?;
     register_classes(module)
 }
 
-/// A type on its way to Python.
+/// A type to return to Python.
 #[derive(Debug)]
 pub(crate) struct TypeOutput(pub(crate) Type);
 
@@ -150,7 +150,7 @@ impl<'py> IntoPyObject<'py> for TypeOutput {
                     PrimitiveType::Fixed(_) => made!(py, primitive(kind.into()), PyFixedType),
                     PrimitiveType::Geometry { .. } => made!(py, primitive(kind.into()), PyGeometryType),
                     PrimitiveType::Geography { .. } => made!(py, primitive(kind.into()), PyGeographyType),
-                    // A type of a later specification.
+                    // A type of a later version of the specification.
                     kind => Bound::new(py, primitive(kind.into()))?.into_any(),
                 },
             },
@@ -158,7 +158,7 @@ impl<'py> IntoPyObject<'py> for TypeOutput {
     }
 }
 
-/// A primitive type of its text.
+/// Parses a primitive type.
 fn parsed(text: &str) -> Result<Primitive> {
     Ok(primitive(Type::parse(text).map_err(BorderError::from)?))
 }

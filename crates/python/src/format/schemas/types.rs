@@ -14,7 +14,7 @@ use crate::arguments::type_input::{PyIcebergType, TypeInput};
 use crate::errors::{ArgumentTypeError, InvalidArgumentError, Result};
 use crate::format::values::{to_python, to_value};
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyIcebergType>()?;
     module.add_class::<PyField>()
@@ -25,7 +25,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[derive(Debug, Clone)]
 pub struct PyField(pub Field);
 
-/// A type that everything which recurses into types can follow; a schema refuses a deeper one too.
+/// Rejects a type that is too deep for code that recurses into it. Schemas have the same limit.
 fn shallow(ty: Type) -> Result<Type> {
     let deepest = Limits::default().type_depth;
     if is_deeper(&ty, deepest + 1) {
@@ -250,7 +250,7 @@ impl PyIcebergType {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (String,)) {
-        // The class of all types makes an instance of the right one.
+        // The base class of all types creates an instance of the right class.
         (slf.py().get_type::<PyIcebergType>().into_any(), (slf.get().to_json(),))
     }
 }
@@ -421,7 +421,7 @@ impl PyField {
     }
 
     fn __hash__(&self) -> isize {
-        // Equal fields have equal ids; ids are nearly unique.
+        // Equal fields have equal ids, and other fields rarely have the same id.
         isize::try_from(self.0.id).unwrap_or_default()
     }
 

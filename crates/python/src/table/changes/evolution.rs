@@ -18,7 +18,7 @@ use crate::format::schemas::schema::{IcebergSchemaInput, PySchema};
 use crate::format::transforms::TransformInput;
 use crate::format::values::{primitive, to_value};
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySchemaChange>()?;
     module.add_class::<PySpecChange>()?;
@@ -55,12 +55,12 @@ pub struct PySpecChange {
     change: Mutex<UpdatePartitionSpec>,
 }
 
-/// Makes one step of a change, or leaves the change as it was.
+/// Applies one step to a change; on an error the change stays as it was.
 fn step<T: Clone, R>(
     change: &Mutex<T>,
     operation: impl FnOnce(&mut T) -> icefield_format::Result<R>,
 ) -> icefield_format::Result<()> {
-    // A change is replaced as a whole, so that a panic in between leaves it right.
+    // The change is replaced as a whole, so that it stays valid even after a panic.
     let mut change = change.lock().unwrap_or_else(PoisonError::into_inner);
     let mut changed = change.clone();
     operation(&mut changed)?;
@@ -246,7 +246,7 @@ impl PySpecChange {
     }
 }
 
-/// A field to sort by: its text, or a column, a transform of it and the words for direction and nulls.
+/// A sort field: its text, or column, transform, direction and null order.
 #[derive(FromPyObject)]
 enum SortInput {
     Text(String),

@@ -1,4 +1,4 @@
-//! Changes of files that are written already: what Python's builders have collected becomes an operation of the core.
+//! Changes of existing files: converts what Python's builders have collected to an operation of the core.
 
 use icefield_format::manifest::DataFile;
 use icefield_table::operation::delete::Delete;
@@ -13,7 +13,7 @@ use crate::errors::Result;
 use crate::format::expr::expressions::FilterInput;
 use crate::format::files::data_file::PyContentFile;
 
-/// Files and arguments, the same for all operations; each takes those that it has.
+/// The files and arguments of all operations; each operation uses those that apply to it.
 #[derive(FromPyObject)]
 pub(crate) struct FileChangesInput<'py> {
     #[pyo3(item)]
@@ -39,12 +39,12 @@ pub(crate) struct FileChangesInput<'py> {
     data_sequence_number: Option<Int<i64>>,
     #[pyo3(item)]
     referenced: Vec<String>,
-    /// Names of the validations that were asked for.
+    /// Names of the requested validations.
     #[pyo3(item)]
     checks: Vec<String>,
 }
 
-/// The files of an operation, with partition values in the types of the table.
+/// The files of an operation, with partition values converted to the types of the table.
 pub(crate) struct Files {
     added: Vec<DataFile>,
     added_deletes: Vec<DataFile>,
@@ -53,7 +53,7 @@ pub(crate) struct Files {
 }
 
 impl FileChangesInput<'_> {
-    /// The files, each as `of_table` makes it of the class of Python.
+    /// The files, converted from their Python classes by `of_table`.
     pub(crate) fn files(
         &self,
         of_table: impl Fn(&[Bound<'_, PyContentFile>]) -> Result<Vec<DataFile>>,
@@ -71,7 +71,7 @@ impl FileChangesInput<'_> {
         self.checks.iter().any(|known| known == check)
     }
 
-    /// An overwrite of these files.
+    /// Creates an overwrite with these files.
     pub(crate) fn overwrite(self, files: Files) -> Result<Overwrite> {
         let mut content = Overwrite::new();
         content.set_case_sensitive(self.case_sensitive);
@@ -93,7 +93,7 @@ impl FileChangesInput<'_> {
         Ok(content)
     }
 
-    /// A delete of these files.
+    /// Creates a delete of these files.
     pub(crate) fn delete(self, files: Files) -> Result<Delete> {
         let mut content = Delete::new();
         content.set_case_sensitive(self.case_sensitive);
@@ -106,7 +106,7 @@ impl FileChangesInput<'_> {
         Ok(content)
     }
 
-    /// A row delta of these files.
+    /// Creates a row delta with these files.
     pub(crate) fn row_delta(self, files: Files) -> Result<RowDelta> {
         let mut content = RowDelta::new();
         content.set_case_sensitive(self.case_sensitive);
@@ -129,7 +129,7 @@ impl FileChangesInput<'_> {
         Ok(content)
     }
 
-    /// A rewrite of these files.
+    /// Creates a rewrite of these files.
     pub(crate) fn rewrite_files(self, files: Files) -> Result<RewriteFiles> {
         let mut content = RewriteFiles::new();
         let numbers: Vec<_> =
@@ -144,7 +144,7 @@ impl FileChangesInput<'_> {
         Ok(content)
     }
 
-    /// A replacement of partitions of these files.
+    /// Creates a replacement of partitions with these files.
     pub(crate) fn replace_partitions(self, files: Files) -> Result<ReplacePartitions> {
         let mut content = ReplacePartitions::new();
         files.added.into_iter().try_for_each(|file| content.add_file(file))?;

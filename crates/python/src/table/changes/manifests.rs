@@ -1,4 +1,4 @@
-//! Manifests that are written before a commit.
+//! Writes manifests before a commit.
 
 use icefield_table::commit::NewManifest;
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use crate::format::files::manifest_file::{Content, PyManifestFile};
 use crate::held::Held;
 use crate::table::state::PyTableState;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyManifestWriter>()
 }
@@ -21,7 +21,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[derive(Debug)]
 pub struct PyManifestWriter {
     state: PyTableState,
-    /// None when it is closed.
+    /// `None` after it was closed.
     writer: Held<Option<NewManifest>>,
 }
 

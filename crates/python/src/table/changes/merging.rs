@@ -1,4 +1,4 @@
-//! The clauses of a merge, from dicts of Python.
+//! Converts the clauses of a merge from Python dicts.
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::Schema as ArrowRustSchema;
@@ -12,7 +12,7 @@ use crate::capsule::{ArrayInput, ArrowSchema, ArrowTable};
 use crate::errors::{InvalidArgumentError, Result, from_callback};
 use crate::format::expr::expressions::ConditionInput;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(column_in_text, module)?)?;
     module.add_class::<PyJoinCondition>()
@@ -43,8 +43,8 @@ impl PyJoinCondition {
     }
 }
 
-/// A clause of a merge. A function is called with rows (a table of pyarrow) and the schema of the values that are asked for, or
-/// none where it is a condition.
+/// A clause of a merge. Its functions are called with rows (a pyarrow table) and the schema of the requested values;
+/// conditions get no schema.
 #[derive(Debug, FromPyObject)]
 pub(crate) struct ClauseInput {
     /// Its name, for errors.
@@ -53,22 +53,22 @@ pub(crate) struct ClauseInput {
     /// `matched`, `not-matched` or `not-matched-by-source`.
     #[pyo3(item)]
     when: String,
-    /// Over columns `target.NAME` and `source.NAME`.
+    /// A condition over columns `target.NAME` and `source.NAME`.
     #[pyo3(item)]
     filter: Option<Py<PyJoinCondition>>,
-    /// In place of the filter.
+    /// A function that replaces the filter.
     #[pyo3(item)]
     condition: Option<Py<PyAny>>,
     /// `delete`, `all` or `columns`.
     #[pyo3(item)]
     action: String,
-    /// Columns, and those of either side that they are taken from.
+    /// Columns to set, and the columns of either side with their values.
     #[pyo3(item)]
     taken: Vec<(String, String)>,
-    /// Columns that get a text, and the texts.
+    /// Columns to set to texts, and the texts.
     #[pyo3(item)]
     texts: Vec<(String, String)>,
-    /// Columns that the function computes.
+    /// Columns whose values a function computes.
     #[pyo3(item)]
     computed: Vec<String>,
     #[pyo3(item)]
@@ -76,7 +76,7 @@ pub(crate) struct ClauseInput {
 }
 
 impl ClauseInput {
-    /// The clause.
+    /// Converts the clause.
     pub(super) fn clause(self) -> Result<Clause> {
         let when = match self.when.as_str() {
             "matched" => When::Matched,

@@ -1,4 +1,4 @@
-//! Changes of a table, and transactions of several.
+//! Changes of a table, and transactions of several changes.
 
 pub(crate) mod evolution;
 pub(crate) mod file_changes;

@@ -22,7 +22,7 @@ use crate::errors::{Result, from_rows};
 use crate::format::expr::expressions::ConditionInput;
 use crate::table::reads::scan::Reader;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyFoundRows>()?;
     module.add_class::<PyRowChanges>()

@@ -1,4 +1,4 @@
-//! Several changes of one table in one commit.
+//! Transactions: several changes of one table in one commit.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -35,7 +35,7 @@ use crate::storage::PyTraffic;
 use crate::table::catalog::of_python;
 use crate::table::state::{Fields, PyTableState, append_options, definition, updates_of};
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTransaction>()
 }
@@ -53,7 +53,7 @@ impl PyTransaction {
         self.changes.hold()
     }
 
-    /// Files with their partition values in the types of the table as the changes so far leave it.
+    /// Converts files, with partition values in the types that the table has after the changes so far.
     fn files(&self, py: Python<'_>, files: &[Bound<'_, PyContentFile>]) -> Result<Vec<DataFile>> {
         let metadata = detached(py, || self.changes()?.metadata().cloned())??;
         files.iter().map(|file| file.get().of_table(py, &metadata)).collect()
@@ -82,15 +82,15 @@ impl PyTransaction {
     }
 }
 
-/// What a change of rows does: rows taken out, rows added, files removed, files written again, files with new deletes, bytes of the
-/// files written again, files added, their bytes.
+/// The counts of a row change: rows deleted, rows added, files removed, files rewritten, files with new deletes, bytes
+/// of the rewritten files, files added, bytes of the added files.
 pub(crate) type Counts = (i64, i64, usize, usize, usize, i64, usize, i64);
 
 fn of_added(added: AddedFiles) -> Counts {
     (0, added.rows, 0, 0, 0, 0, added.files, added.bytes)
 }
 
-/// What a function of Python answers of each row of a table.
+/// Calls a Python function with rows, which returns a value for each.
 fn asked(function: &Py<PyAny>, rows: RecordBatch) -> icefield_table::Result<ArrayRef> {
     let answer = call_python(|py| {
         let ask = || {
@@ -102,7 +102,7 @@ fn asked(function: &Py<PyAny>, rows: RecordBatch) -> icefield_table::Result<Arra
     answer.unwrap_or_else(|| Err(icefield_table::Error::Interrupted(ENDED.into())))
 }
 
-/// How a snapshot is made: the keywords that all operations take.
+/// How a snapshot is created: the keywords that all operations have.
 #[derive(Debug, FromPyObject)]
 pub(crate) struct SnapshotKind {
     #[pyo3(item)]
@@ -325,7 +325,7 @@ impl PyTransaction {
         mut properties: BTreeMap<String, String>,
     ) -> Result<()> {
         let base = self.state.committed.metadata.clone();
-        // The version decides which types the columns may have.
+        // The version determines which types the columns can have.
         let version = base.format_version().number().to_string();
         let asked = properties.contains_key("format-version");
         properties.entry("format-version".to_owned()).or_insert(version);
@@ -360,7 +360,7 @@ impl PyTransaction {
     }
 }
 
-/// Partition values of files, each as a value of its field's type. Names that the spec lacks are refused by the operation.
+/// Converts partition values of files to the types of their fields. The operation rejects names that the spec lacks.
 fn partition_values(
     metadata: &TableMetadata,
     given: HashMap<String, BTreeMap<String, Bound<'_, PyAny>>>,

@@ -1,4 +1,4 @@
-//! Batches of streams of upserts and deletes by key.
+//! Batches of upserts and deletes by key, for streams.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::entry::detached;
 use crate::errors::{Result, from_rows};
 use crate::held::Held;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyKeyedBatch>()
 }
@@ -24,7 +24,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[derive(Debug)]
 pub struct PyKeyedBatch {
     transaction: Py<PyTransaction>,
-    /// None when it was written.
+    /// `None` after it was written.
     batch: Held<Option<KeyedBatch>>,
 }
 
@@ -89,7 +89,7 @@ impl PyKeyedBatch {
 }
 
 impl PyKeyedBatch {
-    /// Takes changes; after an error nothing of the batch is left.
+    /// Applies changes to the batch; after an error the whole batch is dropped.
     fn with(&self, work: impl FnOnce(&mut KeyedBatch) -> icefield_table::Result<()>) -> icefield_table::Result<()> {
         let mut batch = self.batch.hold()?;
         let done = work(batch.as_mut().ok_or_else(written)?);

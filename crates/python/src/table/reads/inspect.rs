@@ -1,4 +1,4 @@
-//! Metadata tables: the parts of a table, as Arrow.
+//! Metadata tables: the snapshots, files and other parts of a table, as Arrow.
 
 use icefield_table::inspect::{Inspect, MetadataTable, Part, Selection};
 use icefield_table::limits;
@@ -14,7 +14,7 @@ use crate::format::expr::expressions::FilterInput;
 use crate::format::schemas::schema::PySchema;
 use crate::table::state::PyTableState;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyInspect>()
 }

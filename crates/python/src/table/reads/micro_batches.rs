@@ -1,4 +1,4 @@
-//! Micro-batches of a stream over a table.
+//! Reads a table as a stream of micro-batches.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::entry::detached;
 use crate::errors::Result;
 use crate::table::state::PyTableState;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyMicroBatches>()
 }

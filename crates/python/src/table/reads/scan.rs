@@ -1,4 +1,4 @@
-//! Scans: what to read from a table, planned and returned as Arrow.
+//! Scans: plan what to read from a table, and return it as Arrow.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::format::schemas::schema::PySchema;
 use crate::storage::PyStorage;
 use crate::table::state::PyTableState;
 
-/// Adds this room's names to `icefield._core`.
+/// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyScan>()?;
     module.add_class::<PyProgress>()?;
@@ -112,7 +112,7 @@ impl PyProgress {
     }
 }
 
-/// Keywords of reading as the core takes them.
+/// Converts the keywords for reading to the options of the core.
 fn read_options(
     batch_size: Option<Int<usize>>,
     memory_limit: Option<Int<usize>>,
@@ -129,7 +129,7 @@ fn read_options(
     }
 }
 
-/// A stream of batches as Arrow's readers are.
+/// A stream of batches as an Arrow reader.
 pub(crate) struct Reader(pub BatchStream);
 
 impl Iterator for Reader {
@@ -146,7 +146,7 @@ impl RecordBatchReader for Reader {
     }
 }
 
-/// A plan in the making as Arrow's readers are.
+/// The tasks of a running plan as an Arrow reader.
 struct PlanReader(PlanBatches);
 
 impl Iterator for PlanReader {
@@ -163,7 +163,7 @@ impl RecordBatchReader for PlanReader {
     }
 }
 
-/// Keywords of splitting as the core takes them.
+/// Converts the keywords for splitting to the options of the core.
 pub(crate) fn overrides(
     split_size: Option<Int<i64>>,
     lookback: Option<Int<usize>>,
@@ -497,7 +497,7 @@ impl<'py> FromPyObject<'_, 'py> for PointInput {
     }
 }
 
-/// Every count of a report by its name.
+/// All counts of a report by name.
 fn counts<'py>(py: Python<'py>, report: &ScanReport) -> PyResult<Bound<'py, PyDict>> {
     let counts = PyDict::new(py);
     report.counts().into_iter().try_for_each(|(name, count)| counts.set_item(name, count))?;
