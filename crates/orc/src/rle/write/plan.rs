@@ -198,7 +198,7 @@ fn bits(word: u64) -> usize {
     64 - word.leading_zeros() as usize
 }
 
-/// The next smaller width of the table than the one that this many bits need; 0 if there is none.
+/// The next smaller width of the table than the one that this many bits need, or 0.
 fn narrower_than(bits: usize) -> usize {
     let width = closest_width(bits);
     crate::rle::WIDTHS.iter().rev().map(|known| usize::from(*known)).find(|known| *known < width).unwrap_or(0)

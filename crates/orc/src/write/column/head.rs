@@ -99,7 +99,7 @@ impl<S: Summary> Head<S> {
         }
     }
 
-    /// Adds slots, of which `nulls` says which have no value.
+    /// Adds slots; `nulls` says which of them have no value.
     pub(super) fn add(&mut self, nulls: Option<&NullBuffer>, slots: usize, context: &mut Context) -> Result<()> {
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         let missing = nulls.map_or(0, NullBuffer::null_count);

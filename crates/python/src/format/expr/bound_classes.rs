@@ -205,7 +205,7 @@ impl PyBoundExpression {
         ids
     }
 
-/// The partitions that may hold matching rows, or those all of whose rows match.
+    /// The partitions that may hold matching rows, or those all of whose rows match.
     #[pyo3(signature = (spec, inclusive=true))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted by PyO3")]
     fn project(&self, spec: SpecInput, inclusive: bool) -> BoundOutput {
