@@ -219,8 +219,8 @@ fn string<'a>(object: &'a Map<String, Json>, name: &str) -> Result<&'a str> {
         .ok_or_else(|| Error::corrupt("", format!("{name} is missing or not a string")))
 }
 
-/// Reads a term: a name, `{"type": "reference", "term": name}` or `{"type": "transform", "transform": text, "term":
-/// term}`.
+/// Reads a term: a name, `{"type": "reference", "term": name}` or
+/// `{"type": "transform", "transform": text, "term": term}`.
 fn read_term(json: &Json, depth: usize) -> Result<Term> {
     if depth > Limits::default().depth {
         return Err(Error::corrupt("", "terms nested too deeply"));

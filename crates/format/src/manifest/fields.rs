@@ -37,8 +37,8 @@ pub(super) const BLOCK_SIZE: Known = known(105, &["block_size_in_bytes"]);
 /// Passes the declared fields of a group to a macro, in the order in which they are written: `all`, fields of the
 /// `entry` itself, fields of its `file`, or the `metric` maps of a file.
 ///
-/// A line is `name: value type => column type = id [ids of elements] since format version, description in the written
-/// schema`. `file` and `metric` are both fields of a file.
+/// A line is `name: value type => column type = id [ids of elements] since version, description`, where the description
+/// is part of the written schema. `file` and `metric` are both fields of a file.
 macro_rules! entry_fields {
     ($group:tt, $then:ident) => { select_fields! { $group $then []
         entry {

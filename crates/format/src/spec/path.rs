@@ -148,8 +148,8 @@ pub fn split_folder(folder: &str) -> Result<Option<(String, &str)>> {
     }
 }
 
-/// Infers the type of a partition column from its folder names, as Spark does: the first of `int`, `long`, `decimal(38,
-/// 0)`, `double`, `date` and `timestamp` that fits all values, otherwise `string`. Nulls fit every type.
+/// Infers the type of a partition column from its folder names, as Spark does: the first of `int`, `long`,
+/// `decimal(38, 0)`, `double`, `date` and `timestamp` that fits all values, otherwise `string`. Nulls fit every type.
 pub fn infer_type<'a>(values: impl IntoIterator<Item = &'a str> + Clone) -> PrimitiveType {
     use PrimitiveType as P;
     let is_of = |ty: &P, value: &str| {

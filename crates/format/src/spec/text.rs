@@ -1,5 +1,5 @@
-//! Parses partition fields and sort fields as users write them: `month(time)`, `bucket(8, carrier)`, `time desc nulls
-//! last`.
+//! Parses partition fields and sort fields as users write them: `month(time)`, `bucket(8, carrier)`,
+//! `time desc nulls last`.
 //!
 //! The specification has no text form. This is the form of SQL dialects for Iceberg (`years(x)` is `year(x)`), and also
 //! accepts the specification's names of transforms (`bucket[8](carrier)`).

@@ -1,5 +1,5 @@
-//! Parses the literals that years, months, days and hours are compared with: `year(d) = '2013'`, `day(ts) = DATE
-//! '2020-01-01'`.
+//! Parses the literals that years, months, days and hours are compared with: `year(d) = '2013'`,
+//! `day(ts) = DATE '2020-01-01'`.
 //!
 //! Iceberg counts these from 1970, but SQL users think in calendar dates. A plain number would not mean what it seems
 //! to say, so it is refused. Texts have the form of partition values, `2013`, `2013-02`, `2013-02-05-10`; an ordinal

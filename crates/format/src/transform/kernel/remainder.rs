@@ -1,8 +1,8 @@
 //! Remainders for a divisor that is constant during a kernel: a multiplication and a correction instead of a division.
 //!
 //! With `m = floor((2^n - 1) / d)`, the quotient `floor(v * m / 2^n)` equals that of `v / d` or is one less, for every
-//! `v` below `2^n`: `m >= 2^n / d - 1`, so `v * m / 2^n >= v / d - v / 2^n > v / d - 1`. The remainder is then below `2
-//! * d`, and `min(r, r - d)` (which wraps around if `r < d`) corrects it as long as `2 * d <= 2^n`.
+//! `v` below `2^n`: `m >= 2^n / d - 1`, so `v * m / 2^n >= v / d - v / 2^n > v / d - 1`. The remainder is then below
+//! `2 * d`, and `min(r, r - d)` (which wraps around if `r < d`) corrects it as long as `2 * d <= 2^n`.
 
 /// Remainders of 32-bit numbers for a 31-bit divisor.
 #[derive(Debug, Clone, Copy)]
