@@ -1,5 +1,5 @@
-//! Memory of hostile input, counted by the allocator: whatever manifests and manifest lists claim, no more is taken than
-//! the limits allow.
+//! The memory for hostile input, measured in the allocator: whatever manifests and manifest lists claim, reading them
+//! takes no more than the limits allow.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // helpers of tests
 
@@ -10,7 +10,7 @@ use icefield_format::avro::{Codec, Compression, ContainerWriter, Encoder};
 use icefield_format::manifest::{Metrics, ReadOptions, entries, list};
 use icefield_format::{Error, Limits, Result};
 
-/// Counts the bytes of each thread: what it has, and the most that it had.
+/// Counts the bytes that each thread has allocated, and its peak.
 struct Counting;
 
 thread_local! {
@@ -19,14 +19,14 @@ thread_local! {
 }
 
 fn count(bytes: isize) {
-    // A thread that is ending has no cells any more.
+    // A thread that is ending no longer has thread-local cells.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
         let _ = PEAK.try_with(|peak| peak.set(peak.get().max(held.get())));
     });
 }
 
-// SAFETY: every call goes to the system's allocator as it is.
+// SAFETY: every call is forwarded to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
@@ -41,7 +41,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both are there while the bytes move.
+        // Both blocks exist while the bytes are moved.
         count(size as isize);
         count(-(layout.size() as isize));
         // SAFETY: the caller's promise.
@@ -52,7 +52,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// The answer, and the most bytes that were held on the way beyond those of before.
+/// The result, and the peak of allocated bytes, not counting those allocated before.
 fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get();
     PEAK.set(before);
@@ -75,7 +75,7 @@ const LIMITS: Limits = Limits {
     most_memory: 1 << 31,
     operation_memory: 1 << 31,
 };
-/// What [`LIMITS`] come to: decompressed, decoded and, while a column grows, twice.
+/// The memory that [`LIMITS`] allow in total: decompressed and decoded, and twice the latter while a column grows.
 const MOST: usize = 48 << 20;
 
 #[track_caller]
@@ -97,7 +97,7 @@ fn manifest(what: &str, bytes: &[u8]) -> Result<usize> {
 const SYNC: [u8; 16] = *b"0123456789abcdef";
 const CODECS: [Codec; 4] = [Codec::Null, Codec::Deflate, Codec::Snappy, Codec::Zstandard];
 
-/// A file of blocks that hold `record` so many times.
+/// A file with `record` repeated `times` times, in blocks.
 fn repeated(schema: &str, codec: Codec, record: &[u8], times: usize) -> Vec<u8> {
     let none: &[(&str, &str)] = &[];
     let mut file = ContainerWriter::new(schema, none, Compression { codec, level: None }, SYNC).unwrap();
@@ -111,7 +111,7 @@ fn repeated(schema: &str, codec: Codec, record: &[u8], times: usize) -> Vec<u8> 
     file.finish().unwrap()
 }
 
-/// The schema of entries with this partition and these further fields.
+/// The schema of manifest entries with this partition and these additional fields.
 fn entry(partition: &str, more: &str) -> String {
     format!(
         r#"{{"type":"record","name":"manifest_entry","fields":[
@@ -125,7 +125,7 @@ fn entry(partition: &str, more: &str) -> String {
     )
 }
 
-/// Status, path, format, counts: what stands before and after the partition.
+/// The bytes before and after the partition: status, path, format; counts.
 const HEAD: [u8; 3] = [0, 0, 0];
 const COUNTS: [u8; 2] = [2, 2];
 
@@ -162,10 +162,10 @@ fn lists_and_maps_of_few_bytes_end_at_the_limit() {
         };
         let read = |count, times| manifest(what, &repeated(&entry("", more), Codec::Zstandard, &record(count), times));
         assert_eq!(read(1000, 1), Ok(1));
-        // No entry has more of them than a schema may have fields.
+        // An entry cannot have more of them than the maximum number of fields of a schema.
         assert!(read(1001, 1).unwrap_err().to_string().contains("exceeds what is left"));
         let error = read(1000, 4000).unwrap_err().to_string();
-        // The size is looked at once in a while, or the file's own limit comes first.
+        // The size is checked only from time to time, or the limit of the file is reached first.
         assert!(error.contains("more than"), "{what}: {error}");
     }
 }
@@ -190,13 +190,13 @@ fn lists_of_manifests_end_at_the_limit() {
         count.long(500_000);
         let wide = [&[0u8, 2, 0, 2, 2][..], &count.into_bytes(), &[1; 500_000], &[0]].concat();
         let error = read("wide", &repeated(LIST, codec, &wide, 1)).unwrap_err().to_string();
-        // Where the codec makes much of it, that is noticed first.
+        // With a high compression ratio, this is detected first.
         assert!(error.contains("exceeds what is left") || error.contains("more than"), "{error}");
         assert!(codec != Codec::Null || error.contains("partitions"), "{error}");
     }
 }
 
-/// A file whose one block is these bytes, as they are.
+/// A file with one block of exactly these bytes.
 fn block(codec: &str, schema: &str, count: i64, data: &[u8]) -> Vec<u8> {
     let mut out = Encoder::default();
     out.raw(b"Obj\x01");
@@ -216,7 +216,8 @@ fn block(codec: &str, schema: &str, count: i64, data: &[u8]) -> Vec<u8> {
 #[test]
 fn sizes_that_frames_claim_are_not_believed() {
     let schema = entry("", "");
-    // A zstd frame that claims 2^62 bytes, one with a window of 2 GiB, a snappy block of 2^32 - 1 bytes, stored deflate.
+    // A zstd frame that claims 2^62 bytes, one with a window of 2 GiB, a snappy block of 2^32 - 1 bytes, stored
+    // deflate.
     let zstd = |descriptor: u8, rest: &[u8]| [&[0x28, 0xb5, 0x2f, 0xfd, descriptor][..], rest, &[1, 0, 0]].concat();
     let claims = [
         ("zstandard", zstd(0xe0, &[0, 0, 0, 0, 0, 0, 0, 0x40])),

@@ -1,4 +1,5 @@
-//! Damaged manifests, manifest lists, Puffin files and deletion vectors (`corrupt/corrupt.json`): a typed error, never a panic.
+//! Damaged manifests, manifest lists, Puffin files and deletion vectors (`corrupt/corrupt.json`) give typed errors,
+//! never panics.
 
 use icefield_format::manifest::{self, ManifestFile, Metrics, ReadOptions};
 use icefield_format::puffin::{self, DeletionVector, Footer};
@@ -9,7 +10,7 @@ use serde_json::Value as Json;
 use crate::Golden;
 use crate::tables::{self, Table};
 
-/// One trial a damaged file of these kinds.
+/// One trial for each damaged file of these kinds.
 pub fn trials(golden: &Golden) -> Vec<Trial> {
     let Ok(text) = std::fs::read(golden.folder.join("corrupt/corrupt.json")) else { return Vec::new() };
     let cases: Vec<Json> = serde_json::from_slice(&text).unwrap();
@@ -21,7 +22,7 @@ pub fn trials(golden: &Golden) -> Vec<Trial> {
     let trial = |case: Json| {
         let golden = golden.clone();
         let (file, table) = (case["with"].as_str().unwrap_or_default(), case["table"].as_str().unwrap_or_default());
-        // What a deletion vector should hold stands in the table's manifests.
+        // The manifests of the table say what a deletion vector should contain.
         let needs_table = case["replaces"].as_str().is_some_and(|replaces| replaces.ends_with(".puffin"));
         let has_table = !needs_table || tables::is_there(&golden, table);
         let is_there = golden.folder.join("corrupt").join(file).is_file() && has_table;
@@ -44,7 +45,7 @@ fn check(golden: &Golden, case: &Json) -> Result<(), Failed> {
         let options = ReadOptions { metrics: Metrics::all(), ..ReadOptions::default() };
         manifest::entries::read(&bytes, &options, &Limits::default()).map(|_| ())
     };
-    // What the reference reads, or may read, we may read as well.
+    // A file that the reference reads, or may read, can be read here too.
     let may_pass = case["noticed_by"].as_str().is_some_and(|by| by.contains("may go on"))
         || case["reference"].as_object().is_some_and(|outcomes| outcomes.values().all(|outcome| outcome == "ok"));
     match outcome {
@@ -62,7 +63,7 @@ fn statistics(bytes: &[u8]) -> Result<()> {
     footer.blobs.iter().try_for_each(|blob| puffin::read_blob(bytes, blob, &limits, &mut budget).map(|_| ()))
 }
 
-/// Reads every deletion vector that the table's delete manifests say is in the file.
+/// Reads every deletion vector that is in the file according to the delete manifests of the table.
 fn deletion_vectors(golden: &Golden, case: &Json, bytes: &[u8]) -> Result<()> {
     let table = Table::load(golden, case["table"].as_str().unwrap());
     let replaces = case["replaces"].as_str().unwrap();

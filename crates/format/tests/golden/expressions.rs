@@ -1,8 +1,9 @@
-//! `expr.json` with `expr_context.json`, `residuals.json`, `metrics.json` with `metrics_files.json`, `manifest_eval.json` with
-//! `manifests.json`.
+//! `expr.json` with `expr_context.json`, `residuals.json`, `metrics.json` with `metrics_files.json`,
+//! `manifest_eval.json` with `manifests.json`.
 //!
-//! Where we differ from the library on purpose (`docs/differences.md`) is told by rules on the predicates and values of a case,
-//! here [`Context::differs_on_row`], [`has_uuid_order`] and [`lacks_counts`], never by its number.
+//! Intended differences from the library (`docs/differences.md`) are recognized by rules on the predicates and values
+//! of a case, such as [`Context::differs_on_row`], [`has_uuid_order`] and [`lacks_counts`], never by the number of the
+//! case.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use serde_json::{Value as Json, json};
 use crate::typed::{hex, refused, same, value};
 use crate::{Golden, left_out, trial};
 
-/// What the cases of all files share.
+/// The context that the cases of all files share.
 struct Context {
     schema: Schema,
     specs: Vec<PartitionSpec>,
@@ -73,8 +74,8 @@ impl Context {
         spec.fields.iter().map(of_field).collect()
     }
 
-    /// What the library means by an expression where it evaluates rows: null is below and NaN above all values; for us
-    /// they match no order comparison.
+    /// The meaning that the library gives to an expression on rows: null is less and NaN greater than all values. Here,
+    /// they match no comparison of order.
     fn as_library(expr: &BoundExpr) -> BoundExpr {
         let both = |a: &BoundExpr, b: &BoundExpr| (Box::new(Self::as_library(a)), Box::new(Self::as_library(b)));
         match expr {
@@ -109,12 +110,13 @@ impl Context {
     }
 }
 
-/// Another test of the term of a predicate.
+/// The same predicate with another test.
 fn alone(predicate: &BoundPredicate, test: Test<Value, Arc<icefield_format::expr::ValueSet>>) -> BoundExpr {
     BoundExpr::Predicate(Arc::new(BoundPredicate { term: Arc::clone(&predicate.term), test }))
 }
 
-/// The library orders uuids as two signed numbers, we as bytes: comparisons and all that rests on bounds of a uuid differ.
+/// Whether the order of UUIDs matters: the library orders them as two signed numbers, we as bytes. So comparisons, and
+/// results that depend on bounds of UUIDs, differ.
 fn has_uuid_order(expr: &BoundExpr) -> bool {
     expr.predicates().any(|predicate| {
         let uuid = predicate.term.ty == Type::Primitive(PrimitiveType::Uuid);
@@ -122,7 +124,7 @@ fn has_uuid_order(expr: &BoundExpr) -> bool {
     })
 }
 
-/// The same of the projections of single predicates, by which residuals are found.
+/// The same for the projections of single predicates, from which residuals are computed.
 fn differs_in_partition(expr: &BoundExpr, spec: &PartitionSpec, partition: &[Option<Value>]) -> bool {
     expr.rewrite_not().predicates().any(|predicate| {
         let predicate = BoundExpr::Predicate(Arc::clone(predicate));
@@ -131,7 +133,7 @@ fn differs_in_partition(expr: &BoundExpr, spec: &PartitionSpec, partition: &[Opt
     })
 }
 
-/// The library counts the characters of a prefix in UTF-16, but `truncate` cuts code points.
+/// The library counts the characters of a prefix in UTF-16, although `truncate` counts code points.
 fn has_supplementary_prefix(expr: &BoundExpr) -> bool {
     expr.predicates().any(|predicate| match &predicate.test {
         Test::StartsWith(Value::String(prefix)) | Test::NotStartsWith(Value::String(prefix)) => {
@@ -141,7 +143,7 @@ fn has_supplementary_prefix(expr: &BoundExpr) -> bool {
     })
 }
 
-/// The library does not look at the bounds for sets of more than 200 values; we do, and leave out more.
+/// The library ignores the bounds for sets of more than 200 values; we use them, and skip more.
 fn has_large_set(expr: &BoundExpr) -> bool {
     expr.predicates().any(|predicate| matches!(&predicate.test, Test::In(set) if set.values().len() > 200))
 }
@@ -164,7 +166,7 @@ fn context(golden: &Golden) -> Option<Arc<Context>> {
     }
 }
 
-/// One trial a case over the shared context; without that all are ignored.
+/// One trial per case with the shared context; without the context all cases are ignored.
 fn trials_with(
     file: &'static str,
     golden: &Golden,
@@ -182,7 +184,7 @@ fn trials_with(
     cases.into_iter().enumerate().map(with_context).collect()
 }
 
-/// JSON with the values of sets in one order, each once.
+/// Sorts the values of sets in JSON, and removes duplicates.
 fn in_order(mut json: Json) -> Json {
     if let Json::Object(object) = &mut json {
         for (name, member) in object.iter_mut() {
@@ -208,7 +210,7 @@ fn skipped(case: &Json, spec: &str) -> bool {
 pub fn expressions(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     trials_with("expr.json", golden, cases, |context, case| {
         if let Some(error) = case.get("error") {
-            // The library wants a fraction in the JSON of floats (docs/differences.md).
+            // The library requires a fraction in the JSON of floats (docs/differences.md).
             let message = error["message"].as_str().unwrap_or_default();
             let of_floats = message.contains("as a float value") || message.contains("as a double value");
             let is_whole = of_floats && case["expr"]["value"].is_i64();
@@ -251,8 +253,8 @@ pub fn expressions(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     })
 }
 
-/// The results that numbers near the smallest one wrap around to through a partition field; of longs also those of ints that were
-/// promoted.
+/// The results of a partition field for numbers near the smallest one, which wrap around; for longs, also those of
+/// promoted ints.
 fn wrapped(field: &PartitionField, schema: &Schema) -> Vec<Value> {
     let source = field.source_ids.first().and_then(|id| schema.find_type(*id)).and_then(|ty| ty.as_primitive());
     let result = |ty: PrimitiveType, least: Value| {
@@ -271,7 +273,7 @@ fn wrapped(field: &PartitionField, schema: &Schema) -> Vec<Value> {
     }
 }
 
-/// Our projections know of the partition of wrapped numbers; the library's do not.
+/// Removes the partition of wrapped numbers from a projection: ours include it, unlike those of the library.
 fn without_wrapped(expr: &BoundExpr, spec: &PartitionSpec, schema: &Schema) -> BoundExpr {
     let is_added = |a: &BoundExpr, b: &BoundExpr| {
         let BoundExpr::Predicate(b) = b else { return false };
@@ -304,7 +306,8 @@ fn is_wrapped(spec: &PartitionSpec, schema: &Schema, partition: &[Option<Value>]
     values.into_iter().any(|(field, value)| value.as_ref().is_some_and(|value| wrapped(field, schema).contains(value)))
 }
 
-/// The expression without `not` means the same; typed literals are shown by the library as the numbers it holds them as.
+/// Checks that the expression without `not` means the same. The library shows typed literals as the numbers that it
+/// stores.
 fn rewritten(context: &Context, case: &Json, bound: &BoundExpr) -> Result<(), Failed> {
     let Some(expected) = case.get("rewrite") else { return Ok(()) };
     if case["typed"].as_bool() != Some(true) {
@@ -412,7 +415,7 @@ impl FileStatistics for File {
     }
 }
 
-/// Counts that are not there are unknown to us; the library takes them for zero where all rows are to match.
+/// Missing counts are unknown here; the library treats them as zero when it tests whether all rows match.
 fn lacks_counts(expr: &BoundExpr, file: &File) -> bool {
     expr.predicates().any(|predicate| {
         let field = file.field(predicate.term.reference.id);
@@ -421,7 +424,7 @@ fn lacks_counts(expr: &BoundExpr, file: &File) -> bool {
     })
 }
 
-/// A file as the library sees it: counts that are not there are zero.
+/// A file as the library sees it: missing counts are zero.
 struct Complete(File);
 
 impl FileStatistics for Complete {
@@ -435,8 +438,8 @@ impl FileStatistics for Complete {
     }
 }
 
-/// `truncate` wraps around near the smallest number; the library takes what it wraps to for a lower bound, and where no lower bound
-/// is known, what the upper one becomes for an upper bound.
+/// Whether a bound is truncated near the smallest number, where `truncate` wraps around. The library uses the wrapped
+/// result as a lower bound and, if no lower bound is known, that of the upper bound as an upper bound.
 fn has_wrapped_bound(expr: &BoundExpr, file: &File) -> bool {
     expr.predicates().any(|predicate| {
         let reference = &predicate.term.reference;
@@ -457,7 +460,7 @@ fn has_wrapped_bound(expr: &BoundExpr, file: &File) -> bool {
     })
 }
 
-/// No prefix of a transform term matches where the column has nulls only; the library keeps such files.
+/// A prefix test of a transformed term cannot match if the column has only nulls; the library keeps such files.
 fn has_prefix_of_nulls(expr: &BoundExpr, file: &File) -> bool {
     expr.rewrite_not().predicates().any(|predicate| {
         let field = file.field(predicate.term.reference.id);

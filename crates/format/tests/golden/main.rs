@@ -1,10 +1,10 @@
-//! Runs every vector file of the golden data that this crate covers, one test a case.
+//! Runs all vector files of the golden data that this crate covers, one test per case.
 //!
-//! The folder comes from `ICEFIELD_GOLDEN`; without it the copy in `tests/data/golden` is used, else `../shared/golden`.
-//! Nothing of a set's content is known here: other sets of the same form run through the same code. A file that a set
-//! lacks is skipped, and cases of another one that stand on it are ignored.
+//! The folder is `ICEFIELD_GOLDEN`, or else the copy in `tests/data/golden`, or else `../shared/golden`. The code does
+//! not depend on the contents of a set, so other sets of the same form can be tested. A file that a set lacks is
+//! skipped, and cases of other files that need it are ignored.
 
-// A test without the harness: clippy does not see that it is one, and a malformed set may end it.
+// Clippy does not recognize a test without the harness, and a malformed set may end it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
@@ -28,10 +28,10 @@ mod transforms;
 mod typed;
 mod values;
 
-/// Makes trials of the cases of one vector file.
+/// Creates trials from the cases of one vector file.
 type Module = fn(&Golden, Vec<Json>) -> Vec<Trial>;
 
-/// Every vector module: the file it reads, and what makes trials of its cases.
+/// All vector modules: the file that each reads, and the function that creates its trials.
 const MODULES: &[(&str, Module)] = &[
     ("../corrupt/corrupt.json", metadata::corrupt),
     ("bounds.json", values::truncated_bounds),
@@ -86,7 +86,7 @@ impl Golden {
             .map(|folder| Self { folder })
     }
 
-    /// The cases of `vectors/NAME`, or none where the set lacks the file.
+    /// The cases of `vectors/NAME`; none if the set lacks the file.
     pub fn vectors(&self, name: &str) -> Vec<Json> {
         let path = self.folder.join("vectors").join(name);
         let Ok(text) = std::fs::read(&path) else { return Vec::new() };
@@ -100,17 +100,17 @@ impl Golden {
     }
 }
 
-/// A trial whose name is the file and the case's number.
+/// A trial named by the file and the number of the case.
 pub fn trial(file: &str, number: usize, check: impl FnOnce() -> Result<(), Failed> + Send + 'static) -> Trial {
     Trial::test(format!("{file}::{number}"), check)
 }
 
-/// A case that the set gives, but not what it stands on: it is counted as ignored.
+/// A case whose base is missing in the set, which is counted as ignored.
 pub fn left_out(file: &str, number: usize) -> Trial {
     trial(file, number, || Ok(())).with_ignored_flag(true)
 }
 
-/// One trial a case, numbered in the order of the file.
+/// One trial per case, numbered in the order of the file.
 pub fn trials<F>(file: &'static str, cases: Vec<Json>, check: F) -> Vec<Trial>
 where
     F: Fn(&Json) -> Result<(), Failed> + Clone + Send + 'static,
@@ -124,7 +124,7 @@ where
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    // A dot a case, as `cargo test --quiet` has it elsewhere; `-- --format pretty` names each.
+    // Print a dot per case, like `cargo test --quiet`; `-- --format pretty` names each case.
     arguments.quiet |= arguments.format.is_none();
     let Some(golden) = Golden::find() else {
         eprintln!("no golden data: set ICEFIELD_GOLDEN");

@@ -1,4 +1,5 @@
-//! Every manifest list and manifest of every golden table, against the `all_manifests` and `all_entries` tables of the reference.
+//! Compares all manifest lists and manifests of the golden tables with the tables `all_manifests` and `all_entries` of
+//! the reference.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use serde_json::{Value as Json, json};
 use crate::Golden;
 use crate::tables::{self, Table};
 
-/// Two trials a table.
+/// Two trials per table.
 pub fn trials(golden: &Golden) -> Vec<Trial> {
     let mut trials = Vec::new();
     for name in tables::names(golden) {
@@ -33,7 +34,7 @@ pub fn trials(golden: &Golden) -> Vec<Trial> {
     trials
 }
 
-/// The manifests of all snapshots whose lists there are: snapshot, manifest.
+/// The manifests of all snapshots whose manifest list exists: snapshot, manifest.
 pub fn manifests(table: &Table) -> Vec<(i64, ManifestFile)> {
     let mut manifests = Vec::new();
     for snapshot in table.metadata.snapshots() {
@@ -54,7 +55,8 @@ fn all_manifests(table: &Table) -> Result<(), Failed> {
     same(&found, &expected)
 }
 
-/// What both sides know of a manifest. The reference shows bounds as text for people: those are compared in `oracle.rs`.
+/// The fields of a manifest that both sides have. The reference shows bounds as text for people; `oracle.rs` compares
+/// them.
 fn manifest_row(snapshot: i64, manifest: &ManifestFile) -> String {
     let deletes = manifest.content == manifest::ManifestContent::Deletes;
     let counts = [manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count];
@@ -101,7 +103,7 @@ fn all_entries(table: &Table) -> Result<(), Failed> {
     }
     let mut manifests: BTreeMap<_, _> = BTreeMap::new();
     for (_, manifest) in self::manifests(table) {
-        // A manifest of before an upgrade gets row ids in later lists; the reference takes it from the first.
+        // A manifest from before an upgrade gets row ids in later lists; the reference uses the first list.
         manifests.entry(manifest.manifest_path.clone()).or_insert(manifest);
     }
     let mut found = BTreeSet::new();
@@ -132,7 +134,7 @@ fn all_entries(table: &Table) -> Result<(), Failed> {
 fn entry_row(entry: &ManifestEntry, partition: &StructType) -> Json {
     let DataFile { file_path, record_count, file_size_in_bytes, .. } = &entry.file;
     let file = &entry.file;
-    // Maps have no order; the reference's are sorted.
+    // Maps have no order; those of the reference are sorted.
     let counts = |map: &Option<Vec<(i32, i64)>>| {
         json!(map.as_ref().map(|map| map.iter().copied().collect::<BTreeMap<_, _>>().into_iter().collect::<Vec<_>>()))
     };

@@ -1,4 +1,4 @@
-//! The filters of `expected/*/plans.json.gz`: the SQL text of a filter means what its JSON says.
+//! The filters of `expected/*/plans.json.gz`: the SQL text of a filter means the same as its JSON.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::{Golden, trial};
 
-/// One trial a table.
+/// One trial per table.
 pub fn filters(golden: &Golden, _: Vec<Json>) -> Vec<Trial> {
     let tables = std::fs::read_dir(golden.folder.join("expected")).into_iter().flatten().flatten();
     let mut files: Vec<_> =
@@ -21,7 +21,7 @@ pub fn filters(golden: &Golden, _: Vec<Json>) -> Vec<Trial> {
 
 fn check_table(file: &Path) -> Result<(), Failed> {
     let packed = std::fs::read(file)?;
-    // The last four bytes of gzip are the length of what is packed.
+    // The last four bytes of a gzip file are the uncompressed length.
     let (_, length) = packed.split_last_chunk::<4>().ok_or("no gzip")?;
     let mut plans = vec![0; u32::from_le_bytes(*length) as usize];
     libdeflater::Decompressor::new().gzip_decompress(&packed, &mut plans)?;
@@ -61,7 +61,7 @@ fn same_predicate(text: &Predicate, json: &Predicate) -> bool {
     text.term == json.term && same_test
 }
 
-/// The literal of JSON is the literal of text once it has its type.
+/// Whether a literal from JSON equals a literal from text, once it is converted to the same type.
 fn same_literal(text: &Literal, json: &Literal) -> bool {
     let converted = json.convert(&text.ty().clone().into());
     text == json || matches!(converted, Ok(Converted::Value(value)) if value == *text.value())

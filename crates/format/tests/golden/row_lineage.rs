@@ -1,4 +1,4 @@
-//! What manifest lists and manifests hand down: sequence numbers and row ids (`row_lineage.json`).
+//! Sequence numbers and row ids that are inherited from manifest lists and manifests (`row_lineage.json`).
 
 use icefield_format::Limits;
 use icefield_format::avro::{Codec, Compression};
@@ -17,7 +17,7 @@ const COMPRESSION: Compression = Compression { codec: Codec::Null, level: None }
 const SYNC: [u8; 16] = [7; 16];
 
 pub fn inheritance(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
-    // Cases of kind `table` are commits, which are tried where there are tables.
+    // Cases of kind `table` are commits, which the table crate tests.
     let numbered = cases.into_iter().enumerate().filter(|(_, case)| case["kind"] != "table");
     let trial_of = |(number, case): (usize, Json)| {
         trial("row_lineage.json", number, move || match case["kind"].as_str() {
@@ -33,7 +33,7 @@ fn equal(what: &str, found: &Json, expected: &Json) -> Result<(), Failed> {
     if found == expected { Ok(()) } else { Err(format!("{what}: {found} where the reference has {expected}").into()) }
 }
 
-/// A number; beyond 2^53 it is text.
+/// A number, which is text beyond 2^53.
 fn number(json: &Json) -> Option<i64> {
     json.as_i64().or_else(|| json.as_str()?.parse().ok())
 }

@@ -41,12 +41,13 @@ pub fn specs(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     })
 }
 
-/// The schema that the others of its file stand on.
+/// Checks the schema that the other cases of its file use.
 fn check_schema(case: &Json) -> Result<(), Failed> {
     equal("schema", Schema::from_json(&case["schema"])?.to_json(), case["schema"].clone())
 }
 
-/// The specs of the file that are the same but for ids, and those that are the same; it is itself among the first only.
+/// Checks which specs of the file are equal except for ids, and which are equal; a spec is itself only among the
+/// former.
 fn check_compatible(case: &Json, compared: &[Json]) -> Result<(), Failed> {
     let spec = PartitionSpec::from_json(&case["spec"])?;
     let list = |name: &str| -> Result<Vec<PartitionSpec>> {
@@ -61,7 +62,7 @@ fn check_compatible(case: &Json, compared: &[Json]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A spec that is read without a schema: written as expected, or refused.
+/// Checks a spec that is read without a schema: it is written as expected, or rejected.
 fn check_unbound(spec: &Result<PartitionSpec>, expected: &Json) -> Result<(), Failed> {
     match (spec, expected.get("error").is_some()) {
         (Ok(spec), false) => equal("unbound", spec.to_json(), expected.clone()),
@@ -126,7 +127,7 @@ fn check_order(schema: &Json, case: &Json) -> Result<(), Failed> {
     equal("string", json!(order.to_string()), case["string"].clone())
 }
 
-/// `spec_updates.json`: commits, one after the other.
+/// `spec_updates.json`: successive commits.
 pub fn spec_updates(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     let shared = schema_of(&cases);
     trials("spec_updates.json", cases, move |case| {

@@ -1,4 +1,4 @@
-//! The golden tables: their files, and the rows that the reference sees in their metadata tables.
+//! The golden tables: their files, and the rows that the reference reads from their metadata tables.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -11,18 +11,18 @@ use serde_json::Value as Json;
 
 use crate::Golden;
 
-/// A table, all its files in memory.
+/// A table with all its files in memory.
 #[derive(Debug)]
 pub struct Table {
     pub name: String,
-    /// By path within the table's folder.
+    /// The files by path within the table's folder.
     pub files: BTreeMap<String, Vec<u8>>,
     pub metadata: TableMetadata,
     /// Lines of `metadata_tables.jsonl.gz`: table and row.
     expected: Vec<Json>,
 }
 
-/// The names of all tables that the set expects something of.
+/// The names of all tables for which the set has expectations.
 pub fn names(golden: &Golden) -> Vec<String> {
     let Ok(folder) = std::fs::read_dir(golden.folder.join("expected")) else { return Vec::new() };
     let mut names: Vec<_> = folder
@@ -33,7 +33,7 @@ pub fn names(golden: &Golden) -> Vec<String> {
     names
 }
 
-/// Whether the set has the files of a table, and what it expects of it.
+/// Whether the set has the files of a table, and the expectations.
 pub fn is_there(golden: &Golden, name: &str) -> bool {
     let source = golden.folder.join("tables").join(name);
     let expected = golden.folder.join("expected").join(name).join("table.json");
@@ -90,7 +90,7 @@ fn folder(root: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// The files of a gzipped tar archive (POSIX ustar, long names as `path` of an extended header).
+/// The files of a gzipped tar archive (POSIX ustar, with long names as `path` of an extended header).
 fn archive(path: &Path, name: &str) -> BTreeMap<String, Vec<u8>> {
     let bytes = inflate(&std::fs::read(path).unwrap());
     let text = |field: &[u8]| String::from_utf8(field.split(|byte| *byte == 0).next().unwrap().to_vec()).unwrap();

@@ -21,7 +21,8 @@ pub fn hash(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     })
 }
 
-/// Through `bucket` with the largest number of buckets where a type has buckets, else by Appendix B.
+/// The hash of a value: from `bucket` with the maximum number of buckets if the type has buckets, otherwise by Appendix
+/// B.
 fn hash_of(value: &Value, ty: &Type) -> Result<u32, Failed> {
     let hash = match value {
         Value::Float(v) => murmur3::hash_double(f64::from(*v)),
@@ -113,7 +114,7 @@ pub fn parse(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     })
 }
 
-/// The library's class of a transform.
+/// The name of a transform's class in the library.
 fn kind(transform: &Transform) -> &'static str {
     match transform {
         Transform::Identity => "Identity",
@@ -169,7 +170,8 @@ fn partition(case: &Json) -> Result<(), Failed> {
     }
     let got = path::partition_path(&spec, &sources, &partition)?;
     let expected = text(case, "path")?;
-    // Segment by segment, since a float's text may differ (see `same_human`); neither side has a bare slash or `=`.
+    // Compare by segments, because the text of a float may differ (see `same_human`); slashes and `=` are escaped on
+    // both sides.
     let segments = got.split('/').zip(expected.split('/'));
     for ((got, expected), value) in segments.zip(&partition) {
         let ((name, got), (expected_name, expected)) =

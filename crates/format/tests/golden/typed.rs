@@ -15,7 +15,7 @@ pub fn primitive(json: &Json) -> Result<PrimitiveType, Failed> {
     ty(json)?.as_primitive().cloned().ok_or_else(|| format!("{json} is no primitive type").into())
 }
 
-/// The value that a case gives, as one of the type `ty`; none for null.
+/// The value of a case as type `ty`; `None` for null.
 pub fn value(json: &Json, ty: &Type) -> Result<Option<Value>, Failed> {
     if json.is_null() {
         return Ok(None);

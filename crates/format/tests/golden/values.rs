@@ -26,7 +26,8 @@ pub fn single_binary(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
             if case.get("error").is_some() {
                 return refused("read", read);
             }
-            // Four bytes of a timestamp were a date's, which the library does not promote (docs/differences.md).
+            // A timestamp of four bytes was written as a date, which the library does not promote
+            // (docs/differences.md).
             let unit = match (&ty, bytes.len()) {
                 (PrimitiveType::Timestamp, 4..8) => 86_400_000_000,
                 (PrimitiveType::TimestampNs, 4..8) => 86_400_000_000_000,
@@ -77,7 +78,7 @@ pub fn single_json(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     })
 }
 
-/// A whole number where the library wants a fraction or a text.
+/// Whether a value is a whole number where the library requires a fraction or text.
 fn is_whole(json: &Json, ty: &Type) -> bool {
     let number = json.is_i64() || json.is_u64();
     number
@@ -100,8 +101,8 @@ fn write_json(case: &Json, ty: &Type) -> Result<(), Failed> {
     same("read back", &Some(read?), &expected)
 }
 
-/// Reads a text as a whole: one that goes on after its first value is no JSON, and neither is a number beyond all doubles
-/// (docs/differences.md; the reference implementation ignores the rest, and reads infinity).
+/// Reads a JSON text. Text after the first value, or a number beyond the range of doubles, is an error; the reference
+/// implementation ignores the rest, and reads infinity (docs/differences.md).
 fn read_json(case: &Json, ty: &Type) -> Result<(), Failed> {
     let parsed: Json = match serde_json::from_str(text(case, "json")?) {
         Ok(parsed) => parsed,
@@ -116,7 +117,7 @@ fn read_json(case: &Json, ty: &Type) -> Result<(), Failed> {
     };
     let read = value_json::from_json_or_null(&parsed, ty);
     if case.get("error").is_some() {
-        // The library fails on a null value of a map, and on whole numbers of floats and decimals (docs/differences.md).
+        // The library fails on null values in maps, and on whole numbers for floats and decimals (docs/differences.md).
         let is_wider = has_null_in_map(&parsed, ty) || is_whole(&parsed, ty);
         return if is_wider && read.is_ok() { Ok(()) } else { refused("read", read) };
     }
@@ -126,7 +127,7 @@ fn read_json(case: &Json, ty: &Type) -> Result<(), Failed> {
     same_json(ty, &written, &serde_json::from_str(text(case, "written")?)?)
 }
 
-/// Whether a map somewhere in a value has a null value.
+/// Whether there is a map with a null value anywhere in a value.
 fn has_null_in_map(json: &Json, ty: &Type) -> bool {
     let items = |json: &Json| json.as_array().cloned().unwrap_or_default();
     match ty {
@@ -157,7 +158,7 @@ pub fn truncated_bounds(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
         let name = text(case, "kind")?;
         let ty: Type = Type::parse(name)?;
         let primitive = ty.as_primitive().ok_or("no primitive type")?;
-        // A set may give half a byte at the end of its hex (one has 37 digits): only whole bytes are meant.
+        // A set may have half a byte at the end of its hex (one has 37 digits); only whole bytes count.
         let whole = match case["value"].as_str() {
             Some(text) if name == "binary" => Json::from(text.get(..text.len() & !1)),
             _ => case["value"].clone(),
@@ -170,8 +171,8 @@ pub fn truncated_bounds(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     })
 }
 
-/// Whether `got` is the human text `expected`. Java 17 writes some floats with more digits than are needed to tell them
-/// from their neighbours (mended in Java 19); ours are the shortest, so a longer text of the same number is the same.
+/// Checks that `got` is the human text `expected`. Java 17 writes some floats with more digits than necessary (fixed in
+/// Java 19), while ours are the shortest, so a longer text of the same number is accepted.
 pub fn same_human(value: Option<&Value>, got: &str, expected: &str) -> Result<(), Failed> {
     let longer = got.len() <= expected.len();
     let same_number = match value {

@@ -1,5 +1,5 @@
-//! The kernels of the transforms against their definition for one value, over random arrays of every type: with nulls and
-//! garbage under them, sliced, as views, as dictionaries.
+//! Compares the kernels of the transforms with the definition for single values, on random arrays of every type: with
+//! nulls over arbitrary values, sliced, as views, as dictionaries.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use icefield_format::types::{PrimitiveType, Type};
 use icefield_format::value::Value;
 use proptest::prelude::*;
 
-/// A column: its type in the specification, and its values as an Arrow array.
+/// A column: its Iceberg type, and its values as an Arrow array.
 #[derive(Debug, Clone)]
 struct Column {
     ty: PrimitiveType,
     array: ArrayRef,
 }
 
-/// The value in one row, as the specification sees it.
+/// The value in one row, as an Iceberg value.
 fn value_at(array: &ArrayRef, row: usize) -> Option<Value> {
     macro_rules! primitive {
         ($ty:ty) => {
@@ -103,7 +103,7 @@ fn transforms() -> Vec<Transform> {
     all
 }
 
-/// Numbers of all sizes, and often the extremes.
+/// Numbers of all sizes, with frequent extremes.
 fn long() -> impl Strategy<Value = i64> {
     prop_oneof![
         4 => (any::<i64>(), 0u32..64).prop_map(|(value, shift)| value >> shift),
@@ -124,14 +124,14 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[a-z]{0,20}", "[a-zé日😀\u{0}]{0,9}", "\\PC{0,40}", "[a-z]{100,130}"]
 }
 
-/// Nulls over a column, or none at all.
+/// Nulls for a column, or none at all.
 fn nulls(len: usize) -> impl Strategy<Value = Option<NullBuffer>> {
     prop::option::of(
         prop::collection::vec(any::<bool>(), len).prop_map(|bits| NullBuffer::new(BooleanBuffer::from(bits))),
     )
 }
 
-/// `array` with nulls laid over whatever its slots hold.
+/// Adds nulls to an array; the slots keep their values.
 fn with_nulls(array: &ArrayRef, nulls: Option<NullBuffer>) -> ArrayRef {
     let data = array.to_data().into_builder().nulls(nulls).build().unwrap();
     make_array(data)
@@ -139,7 +139,7 @@ fn with_nulls(array: &ArrayRef, nulls: Option<NullBuffer>) -> ArrayRef {
 
 fn timestamps(values: &[i64]) -> Vec<Column> {
     use PrimitiveType as T;
-    // Coarse units hold what fits microseconds: what does not is another test's.
+    // For coarse units, only values that fit microseconds; another test has the others.
     let coarse = |unit: i64| values.iter().map(move |value| value / unit).collect::<Vec<_>>();
     let zoned = |ty: T, array: ArrayRef, with_zone: ArrayRef| {
         let zoned = if ty == T::Timestamp { T::Timestamptz } else { T::TimestamptzNs };
@@ -225,7 +225,7 @@ fn byte_columns(values: &[String]) -> Vec<Column> {
 
 fn check_all(columns: Vec<Column>, nulls: Option<&NullBuffer>, skip: usize) {
     for mut column in columns {
-        // The keys of a dictionary carry its nulls; any other array has slots of its own.
+        // In a dictionary, the keys have the nulls; any other array has them itself.
         column.array = with_nulls(&column.array, nulls.cloned());
         let skip = skip.min(column.array.len());
         let sliced = Column { array: column.array.slice(skip, column.array.len() - skip), ..column.clone() };
@@ -284,7 +284,7 @@ fn longer_than_a_block() {
     }
 }
 
-/// Blocks in which no value is shorter than its head, with and without another code point in or behind a head.
+/// Blocks in which no value is shorter than its head, with and without a multi-byte code point in or after a head.
 #[test]
 fn heads_of_one_length() {
     for width in 1..=17 {

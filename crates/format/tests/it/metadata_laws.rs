@@ -1,6 +1,6 @@
-//! Laws of table metadata: what is written is read as the same, ids only grow, an upgrade keeps everything.
+//! Laws of table metadata: written metadata is read as the same, ids only grow, an upgrade keeps everything.
 
-// What cannot be unwrapped here is a failure of the test.
+// A failing `unwrap` is a failure of the test.
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 
 const START_MS: i64 = 1_700_000_000_000;
 
-/// A change as the test draws it; what it names is made to fit the table when it is applied.
+/// A random change; its references are adapted to the table when it is applied.
 #[derive(Debug, Clone)]
 enum Change {
     AddColumn(PrimitiveType),
@@ -143,7 +143,7 @@ fn read(text: &str) -> TableMetadata {
     TableMetadata::from_json(text.as_bytes(), &Limits::default()).unwrap()
 }
 
-/// Definitions by what they are and their id: an id once given always means the same.
+/// Definitions by kind and id: an assigned id always means the same.
 #[derive(Default)]
 struct Seen(HashMap<(&'static str, i32), String>);
 
@@ -186,7 +186,7 @@ proptest! {
             let builder = MetadataBuilder::from_base(&table, now_ms).with_previous_file(format!("m{number}.json"));
             let builder = match builder.apply_all(updates) {
                 Ok(builder) => builder,
-                // The only change of these that may be refused: going back to an older version.
+                // The only change that may be rejected is one to an older version.
                 Err(error) => {
                     prop_assert!(matches!(change, Change::Upgrade(_)), "{:?}: {}", change, error);
                     continue;

@@ -1,4 +1,4 @@
-//! Single values: the tables of the specification, laws of both serializations, the order, bounds and texts.
+//! Single values: tables of the specification, laws of both serializations, order, bounds, text.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn appendix_b() {
         let bucket = Transform::Bucket(buckets).apply(&ty, Some(&value)).unwrap();
         assert_eq!(bucket, Some(Value::Int(expected as i32)), "{ty} {text}");
     }
-    // Types that are not hashed today.
+    // Types that no longer have a hash.
     assert_eq!(murmur3::hash_long(1) as i32, 1_392_991_556);
     for (double, hash) in [(1.0, -142_385_009), (0.0, 1_669_671_676), (-0.0, 1_669_671_676)] {
         assert_eq!(murmur3::hash_double(double) as i32, hash, "{double}");
@@ -51,7 +51,7 @@ fn appendix_b() {
     assert_eq!(nan, murmur3_32(&0x7ff8_0000_0000_0000u64.to_le_bytes()));
 }
 
-/// A value of every primitive type, extremes included.
+/// Values of every primitive type, including extremes.
 fn primitive() -> impl Strategy<Value = (PrimitiveType, Value)> {
     use PrimitiveType as T;
     let long = || prop_oneof![any::<i64>(), -1_000_000i64..1_000_000, Just(i64::MIN), Just(i64::MAX)];
@@ -102,7 +102,7 @@ proptest! {
     #[test]
     fn any_bytes_are_a_value_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..40), ty in any_type()) {
         if let Ok(value) = binary::from_bytes(&bytes, &ty) {
-            // What was read can be written, and reads the same.
+            // A value that was read can be written, and is read as the same.
             let written = binary::to_bytes(&value, &ty).unwrap();
             prop_assert_eq!(binary::from_bytes(&written, &ty).unwrap(), value);
         }
@@ -132,7 +132,7 @@ proptest! {
     fn human_texts_of_numbers_read_back((ty, value) in primitive()) {
         let text = human::to_human_string(Some(&value), &ty);
         let back = match ty {
-            // Text of these is no more than a name for the value.
+            // The text of these types cannot be parsed.
             PrimitiveType::Fixed(_) | PrimitiveType::Binary => return Ok(()),
             PrimitiveType::Float => Some(Value::Float(text.parse().unwrap())),
             PrimitiveType::Double => Some(Value::Double(text.parse().unwrap())),
@@ -151,7 +151,7 @@ proptest! {
 
     #[test]
     fn dates_are_those_of_another_calendar(days in -4_000_000i64..2_900_000) {
-        // Through jiff, within its years.
+        // Compare with jiff, within its range of years.
         let epoch = jiff::civil::date(1970, 1, 1);
         let days = days.max(-4_371_222);
         let date = epoch.checked_add(jiff::Span::new().days(days)).unwrap();

@@ -1,4 +1,4 @@
-//! Variants: every type from its bytes, nested values, damage, paths, and laws of writing and reading.
+//! Variants: the bytes of every type, nested values, damage, paths, and laws of writing and reading.
 
 use icefield_format::Result;
 use icefield_format::value::variant::path::Step;
@@ -70,7 +70,7 @@ fn primitive_types() {
         encode::primitive(&mut again, &variant.node().unwrap()).unwrap();
         assert!(again == bytes || value.starts_with("40"), "short strings are written short: {value}");
         assert_eq!(variant.exact().unwrap().len(), bytes.len());
-        // Every cut of it is an error, and bytes behind it are none of it.
+        // Every truncation is an error, and bytes after the value are not part of it.
         for cut in 0..bytes.len() {
             assert!(Variant::new(&Metadata::EMPTY, &bytes[..cut]).unwrap().check().is_err(), "{value} cut at {cut}");
         }
@@ -133,7 +133,7 @@ fn damage_is_named() {
     }
 }
 
-/// An array of one array of one array ...: each level takes four bytes.
+/// Nested arrays of one element; each level takes four bytes.
 fn nested(levels: usize) -> Vec<u8> {
     let mut out = Vec::new();
     encode::primitive(&mut out, &Node::Null).unwrap();
@@ -155,7 +155,7 @@ fn depth_is_limited() {
     }
 }
 
-/// Arrays of two elements that are the same bytes: a tree of 2^40 values in 200 bytes.
+/// Arrays whose two elements are the same bytes: a tree of 2^40 values in 200 bytes.
 #[test]
 fn values_that_share_bytes_end() {
     let mut bytes = vec![0];

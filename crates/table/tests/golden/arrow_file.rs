@@ -1,4 +1,5 @@
-//! Arrow files whose buffers are compressed with ZSTD, which the library reads by a feature that nothing but these tests needs.
+//! Arrow files whose buffers are compressed with ZSTD, which the library reads by a feature that nothing but these
+//! tests needs.
 
 use std::collections::VecDeque;
 use std::path::Path;

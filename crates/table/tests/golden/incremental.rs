@@ -131,8 +131,9 @@ fn compared(scan: &Scan, case: &Json) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The reference takes no rows with bytes in them for equal, since it compares Java's arrays: it leaves them in where a snapshot
-/// deletes and inserts them again (docs/differences.md). Where it has left out what there is to leave out this changes nothing.
+/// The reference takes no rows with bytes in them for equal, since it compares Java's arrays: it leaves them in where a
+/// snapshot deletes and inserts them again (docs/differences.md). Where it has left out what there is to leave out this
+/// changes nothing.
 fn without_carried_over(rows: &[Json], net_changes: bool) -> Vec<Json> {
     let is_before = |row: &Json| matches!(row["_change_type"].as_str(), Some("DELETE" | "UPDATE_BEFORE"));
     let mut ordered: Vec<&Json> = rows.iter().collect();
@@ -161,8 +162,8 @@ fn without_change(row: &Json) -> Json {
     row
 }
 
-/// Whatever the reference says: the rows before a snapshot and its changes are the rows after it, and its changes net of each
-/// other are the difference of both.
+/// Whatever the reference says: the rows before a snapshot and its changes are the rows after it, and its changes net
+/// of each other are the difference of both.
 pub fn laws(table: &Table) -> Vec<Trial> {
     let snapshots =
         table.metadata.snapshots().iter().filter(|snapshot| {

@@ -1,8 +1,9 @@
 //! Runs what the golden tables say through planning and reading, one test a case.
 //!
-//! The folder comes from `ICEFIELD_GOLDEN`; without it the copy in `tests/data/golden` is used, else `../shared/golden`.
-//! Nothing of a set's content is known here, and a part that a set lacks is skipped: a table without files is ignored.
-//! Tables are unpacked to a scratch folder and found there by relocation, whatever location their metadata name.
+//! The folder comes from `ICEFIELD_GOLDEN`; without it the copy in `tests/data/golden` is used, else
+//! `../shared/golden`. Nothing of a set's content is known here, and a part that a set lacks is skipped: a table
+//! without files is ignored. Tables are unpacked to a scratch folder and found there by relocation, whatever location
+//! their metadata name.
 
 // A test without the harness: clippy does not see that it is one, and a malformed set may end it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

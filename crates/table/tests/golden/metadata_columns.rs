@@ -74,8 +74,8 @@ fn check(table: &Table, file: &Path, snapshot_id: Option<i64>, batch: Option<u64
     encoding::same("rows", &sorted(found), &sorted(expected))
 }
 
-/// A row with the path that the set writes; and without a sequence number where it has no row id, which the library's Avro
-/// reader alone tells (docs/differences.md).
+/// A row with the path that the set writes; and without a sequence number where it has no row id, which the library's
+/// Avro reader alone tells (docs/differences.md).
 fn as_expected(table: &Table, mut row: Json) -> Json {
     if let Some(path) = row.get("_file").and_then(Json::as_str) {
         row["_file"] = table.relative(path).into();

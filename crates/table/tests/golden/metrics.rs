@@ -1,7 +1,8 @@
-//! Metrics of written files: a data file of the reference, written again by us, has the metrics that the reference gave it.
+//! Metrics of written files: a data file of the reference, written again by us, has the metrics that the reference gave
+//! it.
 //!
-//! Column sizes are the encoder's own and not compared. Files that were written under another schema than the current one,
-//! or whose manifest entry has no metrics, are passed over.
+//! Column sizes are the encoder's own and not compared. Files that were written under another schema than the current
+//! one, or whose manifest entry has no metrics, are passed over.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -62,8 +62,8 @@ fn expression(json: &Json, schema: &Schema) -> Result<Expr, icefield_table::Erro
     Ok(Expr::from_json_typed(json, schema).or_else(|_| Expr::from_json(json))?)
 }
 
-/// Whether the reference failed by a defect of its own (docs/differences.md): it cannot find the column of an equality delete
-/// that was dropped since, and it dereferences null where a partition value is null.
+/// Whether the reference failed by a defect of its own (docs/differences.md): it cannot find the column of an equality
+/// delete that was dropped since, and it dereferences null where a partition value is null.
 fn defect(error: &Json) -> bool {
     let text = error.as_str().unwrap_or_default();
     text.contains("Cannot find required field for ID") || text.starts_with("NullPointerException")
@@ -132,8 +132,8 @@ fn same_count(case: &Json, plan: &Plan) -> Result<(), Failed> {
     }
 }
 
-/// Whether the plan may lack a file: it belongs to the table, and none of its rows, all read, matches. Of a file that cannot be read yet, and
-/// of one with deleted rows, the counts say what they can.
+/// Whether the plan may lack a file: it belongs to the table, and none of its rows, all read, matches. Of a file that
+/// cannot be read yet, and of one with deleted rows, the counts say what they can.
 fn holds_no_match(table: &Table, case: &Json, scan: &Scan, path: &str, plan: &Plan) -> Result<bool, Failed> {
     let everything = Scan { filter: Expr::True, ..scan.clone() };
     let all = everything.plan()?;
@@ -172,8 +172,8 @@ fn loses_rows(case: &Json) -> bool {
     case["row_count"].as_i64().zip(read).is_some_and(|(matching, read)| read < matching)
 }
 
-/// The reference compares null partition values as the smallest ones, so that below a NOT it takes them for matching where
-/// no row with null matches (docs/differences.md).
+/// The reference compares null partition values as the smallest ones, so that below a NOT it takes them for matching
+/// where no row with null matches (docs/differences.md).
 fn null_under_not(case: &Json, null_partitions: &BTreeSet<String>, path: &str) -> bool {
     case["expr"].to_string().contains("\"not\"") && null_partitions.contains(path)
 }
@@ -191,8 +191,8 @@ fn null_partitions(table: &Table, plan: &Plan) -> BTreeSet<String> {
     found
 }
 
-/// The reference orders uuids as two signed numbers and so takes bounds for apart that meet: links of ours that it lacks
-/// are right where the equality delete has a column of that type (docs/differences.md).
+/// The reference orders uuids as two signed numbers and so takes bounds for apart that meet: links of ours that it
+/// lacks are right where the equality delete has a column of that type (docs/differences.md).
 fn without_uuid_deletes(mut found: File, expected: &File, plan: &Plan, table: &Table, scan: &Scan) -> File {
     let uuid = |id: &i32| {
         let field = scan.schema.find_field(*id);

@@ -1,5 +1,5 @@
-//! What is not built yet may refuse (README, "What stands, and what refuses"), and is counted apart; whatever else refuses
-//! fails.
+//! What is not built yet may refuse (README, "What stands, and what refuses"), and is counted apart; whatever else
+//! refuses fails.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -32,8 +32,8 @@ pub fn may_refuse(plan: &Plan, schema: &Schema) -> bool {
     !plan.is_empty() && schema.fields().iter().any(|field| variant(&field.ty))
 }
 
-/// Prints how many cases of each table were refused, and returns whether a table of the repository's own set has more of them
-/// than `tests/golden/refused.json`.
+/// Prints how many cases of each table were refused, and returns whether a table of the repository's own set has more
+/// of them than `tests/golden/refused.json`.
 pub fn report() -> bool {
     let refused = REFUSED.lock().unwrap();
     let listed: Vec<String> = refused.iter().map(|(table, count)| format!("{table} {count}")).collect();

@@ -56,8 +56,8 @@ impl Golden {
         serde_json::from_slice(&text).unwrap()
     }
 
-    /// The tables that the set expects something of, and the names of those whose files it lacks; one that cannot be opened
-    /// is a failure of the whole run.
+    /// The tables that the set expects something of, and the names of those whose files it lacks; one that cannot be
+    /// opened is a failure of the whole run.
     pub fn tables(&self) -> (Vec<Table>, Vec<String>) {
         let Ok(expected) = fs::read_dir(self.folder.join("expected")) else { return Default::default() };
         let mut folders: Vec<PathBuf> = expected.map(|entry| entry.unwrap().path()).collect();
@@ -116,8 +116,8 @@ fn copy(from: &Path, to: &Path) {
 }
 
 impl Table {
-    /// A gzipped JSON document of what is expected, if the set has it: `plans` is the file that `plans_file` names, else
-    /// `plans.json.gz`.
+    /// A gzipped JSON document of what is expected, if the set has it: `plans` is the file that `plans_file` names,
+    /// else `plans.json.gz`.
     pub fn expectation(&self, what: &str) -> Option<Json> {
         let named = self.facts[format!("{what}_file")].as_str().map(str::to_owned);
         let packed = fs::File::open(self.expected.join(named.unwrap_or_else(|| format!("{what}.json.gz")))).ok()?;

@@ -289,8 +289,8 @@ fn outcomes_are_told_apart() {
     }
 }
 
-/// How often a lost commit is made again is not guessed where the property cannot be read. A commit that is not lost needs
-/// none of these properties, so that one that corrects them lands.
+/// How often a lost commit is made again is not guessed where the property cannot be read. A commit that is not lost
+/// needs none of these properties, so that one that corrects them lands.
 #[test]
 fn a_lost_commit_refuses_retry_properties_that_cannot_be_read() {
     let expected = "an integer of at least 0";

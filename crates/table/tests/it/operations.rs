@@ -1,5 +1,5 @@
-//! Tables from end to end, without Python: created, appended to, planned, read, changed in transactions, raced for; over a
-//! catalog of pointers and over one that takes requirements and updates.
+//! Tables from end to end, without Python: created, appended to, planned, read, changed in transactions, raced for;
+//! over a catalog of pointers and over one that takes requirements and updates.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -345,8 +345,8 @@ fn transactions_race_and_all_land_whole() {
     }
 }
 
-/// Each of two transactions appends rows and adds a column: one lands, the other is refused whole, and lands when it is made
-/// again of the table as it then is.
+/// Each of two transactions appends rows and adds a column: one lands, the other is refused whole, and lands when it is
+/// made again of the table as it then is.
 #[test]
 fn two_transactions_of_rows_and_a_column_race() {
     fn attempt(opened: &Table, name: &str, id: i64) -> Result<Table> {

@@ -1,6 +1,6 @@
-//! Deletes, updates, overwrites, merges, upserts and changes by key: cases of rows before and after, each in tables of version 2
-//! and 3, by files written anew and by delete files, with partitions and without. Some rows were deleted before, by position and
-//! by key.
+//! Deletes, updates, overwrites, merges, upserts and changes by key: cases of rows before and after, each in tables of
+//! version 2 and 3, by files written anew and by delete files, with partitions and without. Some rows were deleted
+//! before, by position and by key.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
-//! The catalog of a table as one writer reaches it: requests are lost, late or delivered twice, and the writer may be dead.
+//! The catalog of a table as one writer reaches it: requests are lost, late or delivered twice, and the writer may be
+//! dead.
 
 use std::sync::{Arc, Mutex};
 

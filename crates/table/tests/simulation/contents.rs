@@ -61,8 +61,9 @@ struct Listed {
 
 impl Manifests {
     fn read(&self, storage: &Storage, specs: &Specs, manifest: &ManifestFile) -> Result<Arc<Listed>, String> {
-        // What entries inherit stands in the list. A transaction that is made anew lists the manifests of its added files again,
-        // with the sequence number that they have then: whoever read the table between its changes has seen them with another.
+        // What entries inherit stands in the list. A transaction that is made anew lists the manifests of its added
+        // files again, with the sequence number that they have then: whoever read the table between its changes has
+        // seen them with another.
         let ManifestFile { manifest_path, sequence_number, added_snapshot_id, first_row_id, .. } = manifest;
         let key = format!("{manifest_path} {sequence_number} {added_snapshot_id} {first_row_id:?}");
         if let Some(known) = self.manifests.lock().unwrap().get(&key) {

@@ -1,9 +1,10 @@
-//! Writers and faults in every order: whatever happens, the table's history is what some order of the landed changes makes.
+//! Writers and faults in every order: whatever happens, the table's history is what some order of the landed changes
+//! makes.
 //!
-//! A schedule is a tape of bytes: each choice takes the next one, and 0 is the harmless choice, so that a failing tape shrinks
-//! to a short story. Data files contain nothing; what is in them is noted beside the table. At each moment at which a writer
-//! talks to the catalog others may run, requests may be lost, late or delivered twice; a writer may die at any write, and
-//! leave half a file; clocks jump.
+//! A schedule is a tape of bytes: each choice takes the next one, and 0 is the harmless choice, so that a failing tape
+//! shrinks to a short story. Data files contain nothing; what is in them is noted beside the table. At each moment at
+//! which a writer talks to the catalog others may run, requests may be lost, late or delivered twice; a writer may die
+//! at any write, and leave half a file; clocks jump.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // helpers of tests
 
@@ -164,8 +165,8 @@ fn a_rule_that_is_left_out_is_found() {
     }
 }
 
-/// Of what [`Rule::AddedVectors`] refuses, nothing lands without it: it says who was first, the other rule would say that
-/// there is a vector.
+/// Of what [`Rule::AddedVectors`] refuses, nothing lands without it: it says who was first, the other rule would say
+/// that there is a vector.
 #[cfg(debug_assertions)]
 #[test]
 fn added_vectors_are_refused_by_two_rules() {

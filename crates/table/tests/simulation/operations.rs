@@ -212,7 +212,8 @@ impl Planner<'_> {
         Some(overwrite)
     }
 
-    /// Deletes by keys apply to whatever is there before them, of the partition specs that they are for: only these are checked.
+    /// Deletes by keys apply to whatever is there before them, of the partition specs that they are for: only these are
+    /// checked.
     fn by_key(&mut self, keys: &BTreeSet<i64>, how: Equality, adds: bool) -> RowDelta {
         let mut delta = RowDelta::new();
         delta.changes_mut().own_files(self.owner.clone());

@@ -151,7 +151,8 @@ pub struct Schedule {
     pub is_untidy: Mutex<bool>,
     pub now: Mutex<Now>,
     pub late: Mutex<Vec<Request>>,
-    /// Commits that were delivered twice and are not told yet: a service knows them by their snapshots, which must not expire.
+    /// Commits that were delivered twice and are not told yet: a service knows them by their snapshots, which must not
+    /// expire.
     pub repeated: AtomicUsize,
     tape: Mutex<(Vec<u8>, usize)>,
     at_work: AtomicUsize,
@@ -391,8 +392,8 @@ impl Schedule {
         let is_unknown = matches!(result, Err(Error::CommitStateUnknown { .. }));
         // An expiry of which a service says that another was first does not learn what it has to delete.
         let forgets = repeats > 0 && !change.is_snapshot();
-        // Open: a writer whose reply was lost, and whose snapshot has expired before it asks, learns from the log of metadata
-        // files that it has landed, and leaves the manifests that its attempts wrote and merged.
+        // Open: a writer whose reply was lost, and whose snapshot has expired before it asks, learns from the log of
+        // metadata files that it has landed, and leaves the manifests that its attempts wrote and merged.
         let is_gone = message == Message::ReplyLost && change.is_snapshot() && {
             let now = self.now.lock().unwrap();
             let own = |expected: &Expected| expected.number == number;
@@ -465,7 +466,8 @@ impl Schedule {
         Some(changed.map(drop))
     }
 
-    /// Makes several changes in one transaction, each of the table as those before it leave it; none where there is nothing to do.
+    /// Makes several changes in one transaction, each of the table as those before it leave it; none where there is
+    /// nothing to do.
     fn make_several(
         self: &Arc<Self>,
         number: usize,

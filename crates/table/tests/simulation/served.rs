@@ -10,7 +10,8 @@ use icefield_table::commit::{Committed, read_metadata, write_metadata};
 use crate::schedule::{Broken, Expected, NUMBER, Now, PART, Request, SOURCE, Schedule, Wrong};
 
 impl Schedule {
-    /// Does what a request asks for, and notes what the new snapshots must be. Returns the table; none where it is refused.
+    /// Does what a request asks for, and notes what the new snapshots must be. Returns the table; none where it is
+    /// refused.
     pub fn serve(&self, request: &Request) -> Option<Committed> {
         let mut now = self.now.lock().unwrap();
         let (location, metadata) = match request {
@@ -66,8 +67,8 @@ impl Schedule {
             let Some(of) = made.get(number).and_then(Option::as_ref) else {
                 return Err(format!("{number} has committed and had nothing to do"));
             };
-            // A staged snapshot moves no branch: what is asked of a service is to require nothing of any, as Java has it, and
-            // others may have followed the parent meanwhile.
+            // A staged snapshot moves no branch: what is asked of a service is to require nothing of any, as Java has
+            // it, and others may have followed the parent meanwhile.
             let is_sent = matches!(request, Request::Updates(..));
             let follows_any = is_sent && picked.is_none() && of.change.is_staged();
             let is_end = |parent| ends.contains(&parent) || own.contains(&parent);

@@ -1,4 +1,4 @@
-//! Table metadata documents: read, written again, refused (`metadata_*.json`).
+//! Table metadata documents that are read and written again, or rejected (`metadata_*.json`).
 
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata};
 use icefield_format::{Error, Limits};
@@ -11,7 +11,7 @@ use crate::{Golden, left_out, trial, trials};
 /// The time of changes; `"now"` in the vectors.
 pub const NOW_MS: i64 = 4_000_000_000_000;
 
-/// Documents written by the library: `name`, `doc`, and `out` where it writes something else.
+/// Documents written by the library: `name`, `doc`, and `out` if it writes something else.
 pub fn valid(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     trials("metadata_valid.json", cases, |case| same_again(&case["doc"], &changed(&case["doc"], &case["out"])))
 }
@@ -39,7 +39,8 @@ pub fn patch(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     })
 }
 
-/// The library loads numbers below zero that only ever grow from 0 (docs/differences.md, "Numbers below zero").
+/// Whether a document has a negative number that can only grow from 0, which the library loads (docs/differences.md,
+/// "Numbers below zero").
 fn counts_from_below_zero(document: &Json) -> bool {
     ["last-sequence-number", "last-updated-ms", "last-column-id", "last-partition-id", "next-row-id"]
         .iter()
@@ -68,7 +69,7 @@ pub fn upgrade(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     })
 }
 
-/// What must become of a document.
+/// Checks the outcome of a document: the expected document or error.
 fn outcome(document: &Json, case: &Json, expected: impl Fn() -> Json) -> Result<(), Failed> {
     if case.get("error").is_none() && case.get("write_error").is_none() {
         return match documents::read(document) {
@@ -86,7 +87,7 @@ fn outcome(document: &Json, case: &Json, expected: impl Fn() -> Json) -> Result<
     }
 }
 
-/// The document is written again as expected, and what was written is read as the same.
+/// Checks that the document is written as expected, and that the result is read as the same metadata.
 fn same_again(document: &Json, expected: &Json) -> Result<(), Failed> {
     let metadata = documents::read(document)?;
     let written = metadata.to_json_value();
@@ -94,7 +95,7 @@ fn same_again(document: &Json, expected: &Json) -> Result<(), Failed> {
     if documents::read(&written)? == metadata { Ok(()) } else { Err("is read differently when written again".into()) }
 }
 
-/// Errors say where; only the format version as a whole may be unsupported.
+/// Checks that an error names its place; only an unsupported format version need not.
 fn placed(error: &Error) -> Result<(), Failed> {
     match error {
         Error::Corrupt(corrupt) if corrupt.place.starts_with('/') => Ok(()),
@@ -123,8 +124,8 @@ pub fn corrupt(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     cases.into_iter().filter(is_metadata).enumerate().map(trial_of).collect()
 }
 
-/// `metadata_bases.json`: documents as the library writes them. With bytes cut, flipped and exchanged they are read or
-/// refused, and what is read can be written and read again.
+/// `metadata_bases.json`: documents written by the library. With bytes removed, flipped and replaced they are read or
+/// rejected, and everything that is read can be written and read again.
 pub fn mutated(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     trials("metadata_bases.json", cases, |case| {
         same_again(&case["doc"], &case["doc"])?;
@@ -143,7 +144,7 @@ pub fn mutated(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     })
 }
 
-/// A small generator (xorshift), so that every run sees the same mutants.
+/// A small random number generator (xorshift), so that every run tests the same mutants.
 struct Random(u64);
 
 impl Random {
@@ -161,7 +162,7 @@ impl Random {
             match self.below(6) {
                 0 => mutant.truncate(at.max(1)),
                 1 => mutant[at] ^= 1 << self.below(8),
-                // Digits for digits: the document stays JSON, its ids do not.
+                // Replace digits by digits: the document is still JSON, but with other ids.
                 2 | 3 => {
                     if let Some(digit) = mutant[at..].iter_mut().find(|byte| byte.is_ascii_digit()) {
                         *digit = b'0' + self.below(10) as u8;

@@ -1,4 +1,4 @@
-//! Metadata documents of the vectors: bases by name, differences between documents, patches.
+//! Metadata documents of the vector files: base documents by name, differences between documents, patches.
 
 pub(super) mod metadata;
 pub(super) mod updates;
@@ -21,7 +21,7 @@ fn named(golden: &Golden) -> Arc<HashMap<String, Json>> {
     Arc::new(cases.map(|case| (case["name"].as_str().unwrap().to_owned(), case["doc"].clone())).collect())
 }
 
-/// One trial a case that stands on a named document; without that the case is ignored.
+/// One trial for each case with a base document; without the document the case is ignored.
 pub fn trials_on<F>(golden: &Golden, file: &'static str, cases: Vec<Json>, key: &str, check: F) -> Vec<Trial>
 where
     F: Fn(Option<&Json>, &Json) -> Result<(), Failed> + Clone + Send + 'static,
@@ -38,12 +38,12 @@ where
     cases.into_iter().enumerate().map(trial_of).collect()
 }
 
-/// Reads a document as a file would be read.
+/// Reads a document in the same way as a file.
 pub fn read(document: &Json) -> Result<TableMetadata> {
     TableMetadata::from_json(document.to_string().as_bytes(), &Limits::default())
 }
 
-/// Members that may be missing, and are the same where they are null. The library refuses some of these nulls
+/// Members that may be missing, for which null means the same. The library rejects some of these nulls
 /// (docs/differences.md, "Members that are null").
 const OPTIONAL: [&str; 14] = [
     "encryption-keys",
@@ -62,7 +62,7 @@ const OPTIONAL: [&str; 14] = [
     "write-default",
 ];
 
-/// The document without optional members that are null, and without null values of properties and summaries.
+/// Removes optional members that are null, and null values of properties and summaries.
 pub fn without_nulls(document: &Json) -> Json {
     fn strip(json: &Json, of_strings: bool) -> Json {
         match json {
@@ -79,7 +79,7 @@ pub fn without_nulls(document: &Json) -> Json {
     strip(document, false)
 }
 
-/// The document with last ids that are at least those that are there: the library goes on from lower ones
+/// Raises the last ids of a document to the largest ids in use; the library continues from lower ones
 /// (docs/differences.md, "Last ids that are too low").
 pub fn raised(document: &Json) -> Json {
     let mut document = document.clone();
@@ -101,7 +101,7 @@ pub fn raised(document: &Json) -> Json {
     document
 }
 
-/// What `{"set": …, "removed": …}` makes of a document.
+/// Applies a difference `{"set": …, "removed": …}` to a document.
 pub fn changed(document: &Json, difference: &Json) -> Json {
     let mut document = document.as_object().unwrap().clone();
     for name in difference["removed"].as_array().into_iter().flatten() {
@@ -113,7 +113,7 @@ pub fn changed(document: &Json, difference: &Json) -> Json {
     Json::Object(document)
 }
 
-/// The document with what has no order in a fixed one.
+/// Sorts the parts of a document whose order has no meaning.
 pub fn sorted(document: &Json) -> Json {
     let mut document = document.clone();
     for list in ["statistics", "partition-statistics"] {
@@ -124,7 +124,7 @@ pub fn sorted(document: &Json) -> Json {
     document
 }
 
-/// Names of version 1 to 3 in metadata, snapshots, references and statistics files.
+/// Field names of versions 1 to 3 in metadata, snapshots, references and statistics files.
 const KNOWN: [&str; 51] = [
     "added-rows",
     "blob-metadata",
@@ -179,8 +179,8 @@ const KNOWN: [&str; 51] = [
     "encrypted-key-metadata",
 ];
 
-/// Rule: fields of later specifications are written again as they were; the Java library drops them (docs/differences.md). What is
-/// left has those that are known or expected.
+/// Rule: fields of later specifications are preserved; the Java library drops them (docs/differences.md). Removes
+/// fields that are neither known nor expected.
 fn without_unknown(got: &Json, expected: &Json) -> Json {
     fn known(got: &Json, expected: &Json) -> Json {
         let Json::Object(fields) = got else { return got.clone() };
@@ -227,13 +227,13 @@ pub fn patch(document: &mut Json, path: &str, value: Option<&Json>) {
     }
 }
 
-/// Rule: a type name of a later specification is kept, so that the table loads; the Java library refuses it.
+/// Rule: a type name of a later specification is preserved, so that the table loads; the Java library rejects it.
 pub fn has_unrecognized_type(metadata: &TableMetadata) -> bool {
     let unrecognized = |ty: &Type| matches!(ty, Type::Primitive(PrimitiveType::Unrecognized(_)));
     metadata.schemas().iter().any(|schema| schema.ids().iter().filter_map(|id| schema.find_type(*id)).any(unrecognized))
 }
 
-/// Rule: `source-ids` of v3 is read, also where it stands alone; the Java library knows only `source-id`.
+/// Rule: `source-ids` of v3 is read, even without `source-id`; the Java library knows only `source-id`.
 pub fn has_source_ids_alone(value: &Json) -> bool {
     match value {
         Json::Object(object) => {
@@ -245,7 +245,7 @@ pub fn has_source_ids_alone(value: &Json) -> bool {
     }
 }
 
-/// Rule: metadata whose default spec or sort order is not there is refused; the Java library loads it and fails later.
+/// Rule: metadata whose default spec or sort order is missing is rejected; the Java library loads it and fails later.
 pub fn lacks_a_default(document: &Json) -> bool {
     let lacks = |default: &str, list: &str, id: &str| match (&document[default], document[list].as_array()) {
         (Json::Number(default), Some(items)) => !items.iter().any(|item| item[id].as_number() == Some(default)),

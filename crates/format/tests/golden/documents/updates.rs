@@ -11,7 +11,7 @@ use super::metadata::NOW_MS;
 use crate::documents::{self, changed, same};
 use crate::{Golden, trials};
 
-/// `updates.json`: `base`, `updates`, and what becomes of it.
+/// `updates.json`: `base`, `updates`, and the result.
 pub fn updates(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     documents::trials_on(golden, "updates.json", cases, "base", |base, case| {
         let mut stage = "parse";
@@ -36,12 +36,12 @@ pub fn updates(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
                 }
             }
         }
-        // Row ids go on from the highest that a snapshot has (docs/differences.md, "Last ids that are too low").
+        // Row ids continue from the highest of any snapshot (docs/differences.md, "Last ids that are too low").
         same(&got, &documents::raised(&expected))
     })
 }
 
-/// An error is met where the library meets it, or as early as the text is read.
+/// Checks that an error occurs at the same stage as in the library, or earlier, when the text is parsed.
 fn same_stage(ours: &str, error: &Json, stages: &[&str]) -> Result<(), Failed> {
     let Some(theirs) = error.get("stage").map(|stage| stage.as_str().unwrap_or_default()) else { return Ok(()) };
     match ours == theirs || ours == "parse" && stages.contains(&theirs) {
@@ -50,7 +50,7 @@ fn same_stage(ours: &str, error: &Json, stages: &[&str]) -> Result<(), Failed> {
     }
 }
 
-/// The document after the updates of the case, and whether none of them was a change; `stage` is where it is at.
+/// The document after the updates of the case, and whether none of them changed anything; `stage` is the current stage.
 fn apply(base: Option<&Json>, case: &Json, stage: &mut &str) -> Result<(Json, bool), Failed> {
     let mut builder = match base {
         Some(base) => MetadataBuilder::from_base(&documents::read(base)?, NOW_MS),
@@ -90,7 +90,8 @@ pub fn requirements(golden: &Golden, cases: Vec<Json>) -> Vec<Trial> {
             let stage = if requirement.is_err() { "parse" } else { "validate" };
             same_stage(stage, error, &["parse", "validate"])?;
         }
-        // Of a table that does not exist the library takes any last assigned id (docs/differences.md, "Requirements of commits").
+        // For a table that does not exist, the library accepts any last assigned id (docs/differences.md, "Requirements
+        // of commits").
         let of_last_id = matches!(
             requirement,
             Ok(UpdateRequirement::AssertLastAssignedFieldId { .. }
@@ -116,7 +117,7 @@ fn refused_as_missing(result: &icefield_format::Result<()>) -> Result<(), Failed
     }
 }
 
-/// The two requirements that the library takes for met where there is no table, whatever the set holds.
+/// The two requirements that the library considers met if the table does not exist; independent of the golden set.
 fn requirements_on_no_table() -> Trial {
     Trial::test("requirements.json::of no table", || {
         for (kind, id) in [
@@ -130,7 +131,7 @@ fn requirements_on_no_table() -> Trial {
     })
 }
 
-/// `expire.json`: a history, what is to expire, and what is left.
+/// `expire.json`: a history, what to expire, and what remains.
 pub fn expire(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     trials("expire.json", cases, |case| {
         let metadata = documents::read(&history(case))?;
@@ -169,7 +170,7 @@ fn history(case: &Json) -> Json {
     let main = case["refs"][MAIN_BRANCH]["snapshot-id"].as_i64();
     let mut log = Vec::new();
     let mut next = main;
-    // As often as there are snapshots: parents that go round in a circle end as well.
+    // At most one step per snapshot, so that cycles of parents end too.
     for _ in &snapshots {
         let found = snapshots.iter().find(|snapshot| next.is_some() && snapshot["snapshot-id"].as_i64() == next);
         let Some(snapshot) = found else { break };
@@ -196,7 +197,7 @@ fn with_manifest_list(snapshot: &Json) -> Json {
     snapshot
 }
 
-/// `properties.json`: what we call a property and its default is what the library calls so.
+/// `properties.json`: properties have the same names and defaults as in the library.
 pub fn property_names(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     trials("properties.json", cases, |case| {
         let Some(name) = case["property"].as_str() else { return reserved(&case["defaults"]) };
@@ -238,7 +239,7 @@ fn reserved(others: &Json) -> Result<(), Failed> {
     })
 }
 
-/// A table to change, made of a document's parts (the other vector files that need one use it too).
+/// Creates a table to change from a schema and a spec; other vector files use it too.
 pub fn table(format_version: u8, schema: &Json, spec: &Json) -> Result<TableMetadata, Failed> {
     let last_id = spec["fields"].as_array().into_iter().flatten().filter_map(|field| field["field-id"].as_i64()).max();
     let mut document = json!({

@@ -16,7 +16,7 @@ use crate::typed::same;
 use crate::values::text;
 use crate::{Golden, trial};
 
-/// Trials of every case: the schemas at the beginning of the file, and what becomes of them.
+/// Trials of all cases: the schemas at the start of the file, and their changes.
 pub fn trials(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     let starts = cases.iter().filter(|case| case["kind"] == "start");
     let starts: HashMap<_, _> = starts.map(|case| (case["name"].to_string(), case.clone())).collect();
@@ -35,7 +35,7 @@ pub fn trials(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     cases.into_iter().enumerate().map(check_of).collect()
 }
 
-/// A table as it was made: its mapping is that of its schema.
+/// Checks a new table: its name mapping is derived from its schema.
 fn check_start(case: &Json) -> Result<(), Failed> {
     let schema = Schema::from_json(&case["schema"])?;
     same("schema", &schema.to_json(), &case["schema"])?;
@@ -51,7 +51,7 @@ fn check(case: &Json, mut table: Table) -> Result<(), Failed> {
         (Ok(()), None) => {}
         (Err(_), Some(error)) => {
             let at = error.get("at").map_or(Some(table.done), Json::as_u64);
-            // What the library refuses is done here, and what fails is a later one.
+            // An operation that the library rejects is done here, and a later one fails.
             if table.differs() && at.is_some_and(|at| at < table.done) {
                 return Ok(());
             }
@@ -67,22 +67,24 @@ fn check(case: &Json, mut table: Table) -> Result<(), Failed> {
     same("name_mapping", &sorted_names(&serde_json::from_str(&table.mapping)?), &sorted_names(&expected))
 }
 
-/// A table as far as its schemas go.
+/// The schemas of a table.
 struct Table {
     schemas: Vec<Schema>,
     current: usize,
     last_column_id: i32,
     format_version: u8,
     mapping: String,
-    /// How many operations have gone through.
+    /// The number of successful operations.
     done: u64,
-    /// The library has no such promotions (docs/differences.md, "Promotions of version 3").
+    /// Whether a promotion needs version 3, which the library does not support (docs/differences.md, "Promotions of
+    /// version 3").
     promoted_by_version_3: bool,
-    /// The library loses sight of such fields (docs/differences.md, "Identifier fields under another name").
+    /// Whether a nested identifier field was renamed, which the library loses track of (docs/differences.md,
+    /// "Identifier fields under another name").
     renamed_identifier: bool,
 }
 
-/// Whether a change promotes a type as version 2 does not.
+/// Whether a change promotes a type in a way that version 2 does not allow.
 fn promotes(base: &Schema, schema: &Schema) -> bool {
     base.ids().iter().any(|id| {
         let to = schema.find_type(*id).and_then(Type::as_primitive);
@@ -90,7 +92,7 @@ fn promotes(base: &Schema, schema: &Schema) -> bool {
     })
 }
 
-/// Whether a nested identifier field has another full name than before.
+/// Whether the full name of a nested identifier field has changed.
 fn renames_identifier(base: &Schema, schema: &Schema) -> bool {
     schema.identifier_field_ids().iter().any(|id| {
         let before = base.column_name(*id);

@@ -1,5 +1,5 @@
-//! The schemas of files as the vectors write them: Parquet's `message t { … }` and ORC's `struct<…>`, read as Arrow
-//! fields; the way to each field in its file stands in its metadata under [`PATH_KEY`].
+//! Parses the file schemas of the vectors, Parquet's `message t { … }` and ORC's `struct<…>`, to Arrow fields. The path
+//! of each field in its file is in its metadata, under [`PATH_KEY`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, FieldRef, Fields};
 use icefield_format::types::arrow::FIELD_ID_KEY;
 use libtest_mimic::Failed;
 
-/// Key of the path of a field in its file.
+/// The metadata key of the path of a field in its file.
 pub const PATH_KEY: &str = "path";
 
 /// The fields of a Parquet message.
@@ -40,7 +40,7 @@ struct Node {
     children: Vec<Node>,
 }
 
-/// Words still to be read, the next one last.
+/// The remaining words, in reverse order.
 struct Words(Vec<String>);
 
 impl Words {
@@ -72,7 +72,7 @@ impl Words {
         Ok(nodes)
     }
 
-    /// The words in parentheses, if there are some.
+    /// The words in parentheses, if there are any.
     fn parenthesis(&mut self) -> Result<String, Failed> {
         let (mut inside, mut depth) = (String::new(), 0);
         while depth > 0 || self.is("(") {
@@ -136,7 +136,7 @@ impl Node {
         })
     }
 
-    /// Two or three levels: Parquet's "Backward-compatibility rules" of lists.
+    /// The element of a list with two or three levels (Parquet's "Backward-compatibility rules").
     fn element(&self, path: &str) -> Result<FieldRef, Failed> {
         let repeated = self.children.first().ok_or("a list without an element")?;
         let two_levels = repeated.primitive != "group"
@@ -193,7 +193,7 @@ fn orc_type(text: &str, path: &str) -> Result<DataType, Failed> {
     })
 }
 
-/// Splits at the commas that are in no brackets.
+/// Splits at the commas outside brackets.
 fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut from) = (Vec::new(), 0, 0);
     for (at, character) in text.char_indices() {

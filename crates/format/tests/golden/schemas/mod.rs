@@ -17,7 +17,7 @@ use crate::typed::same;
 use crate::values::text;
 use crate::{Golden, trial};
 
-/// Trials of every case.
+/// Trials of all cases.
 pub fn trials(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     let all = Arc::new(cases);
     (0..all.len())
@@ -87,7 +87,7 @@ fn check_lookups(case: &Json, schema: &Schema) -> Result<(), Failed> {
     check_accessors(schema)
 }
 
-/// Each accessor leads to its field.
+/// Checks that each accessor leads to its field.
 fn check_accessors(schema: &Schema) -> Result<(), Failed> {
     for id in schema.ids() {
         let Some((last, ancestors)) = schema.accessor(*id).and_then(<[usize]>::split_last) else { continue };
@@ -159,8 +159,7 @@ fn check_selection(case: &Json, all: &[Json]) -> Result<(), Failed> {
     same("projected_ids", &json!(projected), &case["projected_ids"])
 }
 
-/// The library refuses to project a variant that is an element or a map value (docs/differences.md,
-/// "Variants").
+/// The library cannot project a variant that is a list element or a map value (docs/differences.md, "Variants").
 fn selects_variant_of_collection(schema: &Schema, ids: &HashSet<i32>) -> bool {
     ids.iter().any(|id| schema.accessor(*id).is_none() && schema.find_type(*id) == Some(&Type::Variant))
 }

@@ -1,4 +1,4 @@
-//! `name_mapping.json`: name mappings, and the ids that they give to the fields of files.
+//! `name_mapping.json`: name mappings, and the ids that they assign to the fields of files.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::typed::same;
 use crate::values::text;
 use crate::{Golden, trials as trials_of};
 
-/// Trials of every case.
+/// Trials of all cases.
 pub fn trials(_: &Golden, cases: Vec<Json>) -> Vec<Trial> {
     trials_of("name_mapping", cases, |case| match text(case, "kind")? {
         "parse" => check_parse(case),
@@ -62,7 +62,8 @@ fn check_parse(case: &Json) -> Result<(), Failed> {
     same("a name that is not there", &mapping.find("\u{0}.").map(|field| field.id), &None)
 }
 
-/// An entry without an id is legal, but the library cannot read it (docs/differences.md, "Name mappings without ids").
+/// Whether an entry has no id, which is valid, but the library cannot read it (docs/differences.md, "Name mappings
+/// without ids").
 fn lacks_an_id(json: &Json) -> bool {
     match json {
         Json::Array(fields) => fields.iter().any(lacks_an_id),
@@ -73,7 +74,8 @@ fn lacks_an_id(json: &Json) -> bool {
     }
 }
 
-/// The library refuses `"fields": null`, which PyIceberg writes (docs/differences.md, "Name mappings without ids").
+/// Whether there is a `"fields": null`, which PyIceberg writes and the library rejects (docs/differences.md, "Name
+/// mappings without ids").
 fn has_null_fields(json: &Json) -> bool {
     match json {
         Json::Array(fields) => fields.iter().any(has_null_fields),
@@ -88,7 +90,7 @@ fn entry(field: &MappedField) -> Json {
     json!({"field-id": field.id, "names": names})
 }
 
-/// The mapping with the names of each entry sorted: they are sets.
+/// Sorts the names of each entry, as they are sets.
 pub fn sorted_names(json: &Json) -> Json {
     match json {
         Json::Array(fields) => fields.iter().map(sorted_names).collect(),

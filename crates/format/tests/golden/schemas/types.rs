@@ -1,4 +1,4 @@
-//! `types.json`: type names and their parameters. `promotion.json`: which type may become which.
+//! `types.json`: type names and their parameters. `promotion.json`: allowed type promotions.
 
 use icefield_format::types::{PrimitiveType, Type, is_promotion_allowed};
 use libtest_mimic::{Failed, Trial};
@@ -43,7 +43,7 @@ fn check_name(case: &Json) -> Result<(), Failed> {
     }
 }
 
-/// The library's name of a kind of type: a zone is no kind of its own.
+/// The library's name for a kind of type; types with and without time zone are one kind.
 fn type_id(ty: &Type) -> String {
     match ty.as_primitive() {
         Some(PrimitiveType::Int) => "INTEGER".to_owned(),
@@ -53,7 +53,8 @@ fn type_id(ty: &Type) -> String {
     }
 }
 
-/// The library knows the promotions of versions 1 and 2 only (docs/differences.md, "Promotions of version 3").
+/// Checks promotions. The library knows only those of versions 1 and 2 (docs/differences.md, "Promotions of version
+/// 3").
 fn check_promotions(case: &Json, all: &[String]) -> Result<(), Failed> {
     let from = Type::parse(text(case, "from")?)?;
     let allowed: Vec<_> = case["allowed"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();

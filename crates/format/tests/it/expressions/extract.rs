@@ -1,4 +1,4 @@
-//! Terms inside of variants: what they are of a value, of rows, of bounds.
+//! Terms that extract values from variants, evaluated on values, rows and bounds.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn nested(n: i64) -> Tree {
     object(vec![("a", object(vec![("b", Tree::Array(vec![Tree::integer(n), text("x")]))]))])
 }
 
-/// What is read as what: the Java library's `VariantExpressionUtil.castTo`.
+/// Conversions between types, as in `VariantExpressionUtil.castTo` of the Java library.
 #[test]
 fn values_as_types() {
     let decimal = |unscaled, scale| Node::Decimal { unscaled, scale, bytes: 4 };
@@ -165,14 +165,14 @@ impl FileStatistics for File {
     }
 }
 
-/// Bounds of a variant: an object of normalized paths, metadata and value one behind the other.
+/// Bounds of a variant: an object of normalized paths, as metadata followed by value.
 fn bounds(fields: Vec<(&str, Tree)>) -> Vec<u8> {
     let (mut metadata, value) = object(fields).encode().unwrap();
     metadata.extend(value);
     metadata
 }
 
-/// A file whose `a.b` is 5 to 300 and whose `s` is `k` to `m`: which filters leave it out.
+/// Which filters skip a file whose `a.b` is 5 to 300 and whose `s` is `k` to `m`.
 #[test]
 fn files_are_left_out_by_bounds() {
     let file = File {
@@ -188,7 +188,7 @@ fn files_are_left_out_by_bounds() {
         ("v:a.b::long IN (1, 2, 400)", false),
         ("v:a.b::long IN (1, 200)", true),
         ("v:a.b::long BETWEEN 1 AND 4", false),
-        // Of another type than the bounds: nothing is known.
+        // With another type than that of the bounds, nothing is known.
         ("v:a.b::double < 0.0", true),
         ("v:a.c::long = 301", true),
         ("v:a.b[0]::long = 301", true),
@@ -197,7 +197,7 @@ fn files_are_left_out_by_bounds() {
         ("v:s::string LIKE 'l%'", true),
         ("v:a.b::long IS NULL", true),
         ("v:a.b::long IS NOT NULL", true),
-        // One value in all rows that have it; others have none, and are not equal.
+        // All rows that have the value have the same; rows without it are not equal.
         ("v::long != 1", true),
         ("v::long NOT IN (1)", true),
         ("v:s::string NOT LIKE 'k%'", true),

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use crate::expressions::layouts;
 use crate::expressions::world::{File, Metrics, Row, bounds_of, columns, expr, partition, row, schema, spec};
 
-/// The files of a list of files as columns.
+/// A list of files as columns of statistics.
 fn columns_of(files: &[File]) -> StatisticsColumns {
     let mut all = StatisticsColumns::new(&Int64Array::from_iter_values(files.iter().map(|file| file.record_count)));
     for (_, id, _) in columns() {
@@ -163,7 +163,7 @@ fn a_thousand_terms_stay_flat() {
 #[test]
 fn the_identity_of_a_uuid_has_bounds_in_either_order() {
     let uuid = |bits: u128| bits.to_be_bytes();
-    // As Java orders them.
+    // The order of Java.
     let [low, high] = [1 << 127, 0].map(|bits| Some(uuid(bits).to_vec()));
     let known = Metrics { counts: Some([2, 0, 0]), lower: low, upper: high };
     let file = File { record_count: 2, fields: [(11, known)].into_iter().collect() };

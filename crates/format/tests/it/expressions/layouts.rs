@@ -1,4 +1,4 @@
-//! The same rows in the layouts that Arrow has for a type.
+//! The same rows in the different Arrow layouts of a type.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use icefield_format::value::Value;
 
 use crate::expressions::world::{Row, columns, schema, value_of};
 
-/// How many layouts [`array`] knows.
+/// The number of layouts that [`array`] has.
 pub const LAYOUTS: usize = 4;
 
 fn field(name: &str, id: i32, array: &ArrayRef) -> Field {
@@ -21,7 +21,8 @@ fn field(name: &str, id: i32, array: &ArrayRef) -> Field {
     Field::new(name, array.data_type().clone(), true).with_metadata(id)
 }
 
-/// Rows of the world's schema; columns in the layout of that number, under other names than the schema's in the odd layouts.
+/// Rows of the world's schema, with columns in the layout with this number; odd layouts have other names than the
+/// schema.
 pub fn batch(rows: &[Row], layout: usize) -> RecordBatch {
     let named = |name: &str| if layout % 2 == 1 { format!("renamed_{name}") } else { name.to_owned() };
     let (mut fields, mut arrays, mut inner) = (Vec::new(), Vec::new(), Vec::new());
@@ -83,7 +84,7 @@ fn decimal(value: &Value) -> i128 {
     if let Value::Decimal(value) = value { *value } else { panic!("{value:?}") }
 }
 
-/// Values in the layout of a number; types with fewer layouts repeat theirs.
+/// Values in the layout with this number; types with fewer layouts repeat theirs.
 fn array<'a>(values: impl Iterator<Item = Option<&'a Value>>, ty: &PrimitiveType, layout: usize) -> ArrayRef {
     use PrimitiveType as P;
     let values: Vec<Option<&Value>> = values.collect();
@@ -144,13 +145,13 @@ fn runs(values: &Int64Array) -> ArrayRef {
     Arc::new(RunArray::<Int32Type>::try_new(&ends, values).unwrap())
 }
 
-/// A dictionary with a value for each row, and a null of the values where the row is null.
+/// A dictionary with a value for each row, whose value is null if the row is null.
 fn dictionary(values: ArrayRef) -> ArrayRef {
     let keys = Int32Array::from_iter_values(0..i32::try_from(values.len()).unwrap());
     Arc::new(DictionaryArray::<Int32Type>::new(keys, values))
 }
 
-/// Decimals of scale 2 in four widths, the widest with a scale of its own.
+/// Decimals of scale 2 in four widths; the widest has another scale.
 fn decimals(values: &[Option<&Value>], layout: usize) -> ArrayRef {
     let unscaled = values.iter().map(|value| value.map(decimal));
     match layout {

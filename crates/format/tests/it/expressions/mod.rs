@@ -1,4 +1,4 @@
-//! Laws of expressions: nothing that matches is pruned, what must match does, and every way of evaluating agrees.
+//! Laws of expressions: no match is pruned, strict evaluation is right, and all ways of evaluating agree.
 
 mod extract;
 mod laws;

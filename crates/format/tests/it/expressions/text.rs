@@ -1,8 +1,8 @@
-//! The SQL-like text: what it means, and where it is wrong.
+//! The SQL-like text of expressions: its meaning, and the positions of errors.
 
 use icefield_format::expr::Expr;
 
-/// Texts and the canonical text of what they mean.
+/// Texts and the canonical text of their meaning.
 #[test]
 fn texts_and_their_meaning() {
     for (text, meaning) in [
@@ -140,7 +140,7 @@ fn texts_and_their_meaning() {
     }
 }
 
-/// What stands behind `: ` in the errors of texts that somebody took for SQL.
+/// The hints after `: ` in errors about text that is valid SQL but not valid here.
 #[test]
 fn errors_say_what_to_write() {
     for (text, advice) in [

@@ -1,4 +1,4 @@
-//! Random rows, predicates, specs and files over one schema that has the types which differ in kind.
+//! Random rows, predicates, specs and files of one schema, with one type of each kind.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use proptest::sample::select;
 
 pub type Row = Vec<Option<Value>>;
 
-/// The columns that predicates are about: name, id, type.
+/// The columns of the predicates: name, id, type.
 pub fn columns() -> Vec<(&'static str, i32, PrimitiveType)> {
     use PrimitiveType as P;
     vec![
@@ -47,7 +47,7 @@ pub fn schema() -> Schema {
     Schema::new(0, fields).unwrap()
 }
 
-/// Values of a type, few enough that they meet.
+/// Values of a type, few enough that equal ones are frequent.
 pub fn pool(ty: &PrimitiveType) -> Vec<Value> {
     use PrimitiveType as P;
     let text = ["", "a", "ab", "abc", "abd", "b", "é", "😀", "😀a", "\u{ffff}z"];
@@ -91,11 +91,11 @@ pub fn row() -> impl Strategy<Value = Row> {
     })
 }
 
-/// Literals of a type, and some that only become values of it.
+/// Literals of a type, and some that are converted to the type.
 fn literal(ty: &PrimitiveType) -> BoxedStrategy<Literal> {
     let exact = pool(ty).into_iter().filter_map({
         let ty = ty.clone();
-        // as text and programs write them: the type of a decimal or fixed column is not part of its literals
+        // as in text and programs: a literal does not contain the type of a decimal or fixed column
         move |value| match (&ty, value) {
             (PrimitiveType::Fixed(_), Value::Binary(bytes)) => Some(Literal::binary(bytes)),
             (PrimitiveType::Decimal { scale, .. }, Value::Decimal(unscaled)) => {
@@ -145,7 +145,7 @@ fn test(ty: &PrimitiveType) -> BoxedStrategy<Test<Literal, Vec<Literal>>> {
     prop::strategy::Union::new(tests).boxed()
 }
 
-/// Every transform that takes the type.
+/// All transforms for the type.
 pub fn transforms(ty: &PrimitiveType) -> Vec<Transform> {
     use Transform as T;
     let all = [
@@ -227,8 +227,8 @@ pub fn partition(spec: &PartitionSpec, row: &Row) -> Row {
     spec.fields.iter().map(value).collect()
 }
 
-/// The metrics that a writer would give a file of these rows, with bounds cut to a length, and counts left out where `counts` is
-/// false.
+/// The metrics that a writer would produce for a file of these rows, with bounds truncated to a length, and without
+/// counts if `counts` is false.
 #[derive(Debug, Clone)]
 pub struct File {
     pub record_count: i64,
@@ -255,7 +255,7 @@ impl File {
     }
 }
 
-/// Bounds of what is not NaN.
+/// Bounds of the values that are not NaN.
 pub fn bounds_of(values: &[&Value], ty: &PrimitiveType, length: usize) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
     let mut sorted: Vec<&Value> = values.iter().copied().filter(|value| !Datum::of(value).unwrap().is_nan()).collect();
     sorted.sort_by(|a, b| Datum::of(a).unwrap().order(Datum::of(b).unwrap()));

@@ -1,4 +1,4 @@
-//! Damaged and malicious manifests: a typed error, no panic, no memory out of proportion.
+//! Damaged and malicious manifests give typed errors, no panics, and take no excessive memory.
 
 use icefield_format::avro::{Codec, Compression, Container, ContainerWriter};
 use icefield_format::manifest::{ManifestContent, ManifestFile, Metrics, ReadOptions, entries, list};
@@ -9,7 +9,7 @@ use crate::manifests::made;
 fn read(bytes: &[u8], limits: &Limits) -> Result<usize> {
     let options = ReadOptions { metrics: Metrics::all(), ..ReadOptions::default() };
     let read = entries::read(bytes, &options, limits).map(|entries| entries.len());
-    // The same bytes as a manifest list: another schema, so always an error, and never a panic.
+    // The same bytes as a manifest list have the wrong schema, so they are always an error, and never a panic.
     assert!(list::read(bytes, limits).is_err());
     read
 }
@@ -18,7 +18,7 @@ fn manifest(codec: Codec) -> Vec<u8> {
     made::write(2, ManifestContent::Data, codec, &made::plain_entries(150)).unwrap().0
 }
 
-/// Numbers that look random and are the same each time.
+/// Pseudo-random numbers, the same in each run.
 fn noise(seed: u64) -> u64 {
     let z = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) ^ (z >> 31)
@@ -31,7 +31,7 @@ fn every_cut_is_refused() {
     for codec in CODECS {
         let whole = manifest(codec);
         assert_eq!(read(&whole, &Limits::default()), Ok(150));
-        // The file is one block, so every cut lies within the header or within it.
+        // The file has one block, so every cut is in the header or in the block.
         for cut in (0..whole.len()).step_by(97).chain([whole.len() - 1]) {
             let outcome = read(&whole[..cut], &Limits::default());
             let headless = cut > 0 && matches!(outcome, Ok(0));
@@ -55,7 +55,7 @@ fn flipped_bits_never_panic() {
     }
 }
 
-/// A file with this schema, and one block of `count` records in these bytes.
+/// A file with this schema, and one block of `count` records with these bytes.
 fn container(schema: &str, count: i64, data: &[u8]) -> Vec<u8> {
     let none = Compression { codec: Codec::Null, level: None };
     let mut file = ContainerWriter::new(schema, &[], none, made::SYNC).unwrap().finish().unwrap();
@@ -130,7 +130,7 @@ fn required_fields_must_have_values() {
 #[test]
 fn schemas_that_cannot_be_are_refused() {
     let deep = format!("{}\"int\"{}", r#"{"type":"array","items":"#.repeat(100_000), "}".repeat(100_000));
-    // Each record has two of the one before: a short text for 2^60 fields.
+    // Each record contains the previous one twice, so a short text has 2^60 fields.
     let mut wide = r#"{"type":"record","name":"r0","fields":[{"name":"a","type":"int"}]}"#.to_owned();
     for depth in 1..60 {
         let before = depth - 1;
@@ -145,7 +145,7 @@ fn schemas_that_cannot_be_are_refused() {
     {
         let outcome = read(&container(schema, 1, &[0]), &Limits::default());
         let is_refused = match &outcome {
-            // Valid JSON, of more levels than are read.
+            // Valid JSON with more levels than allowed.
             Err(Error::Unsupported(_)) => schema == deep || schema == wide,
             other => matches!(other, Err(Error::Corrupt(_))),
         };
@@ -167,7 +167,7 @@ fn bombs_end_at_the_limit() {
         let outcome = read(&bomb.finish().unwrap(), &limits);
         let message = outcome.unwrap_err().to_string();
         assert!(message.contains("decompresses to more than"), "{codec:?}: {message}");
-        // Many blocks, each within its own limit, are together beyond the file's.
+        // Many blocks, each within its own limit, exceed the limit of the file together.
         let many = made::write(2, ManifestContent::Data, codec, &made::plain_entries(6_000)).unwrap().0;
         assert!(read(&many, &limits).unwrap_err().to_string().contains("decompresses to more than"), "{codec:?}");
         assert_eq!(read(&many, &Limits::default()), Ok(6_000));
@@ -179,7 +179,7 @@ fn blocks_that_are_not_of_their_codec_are_corrupt() {
     for name in ["bzip2", "xz", "middle-out"] {
         let file = container(ENTRY, 1, b"no stream of any codec");
         let at = file.windows(4).position(|window| window == b"null").unwrap();
-        // The codec stands after the schema; its length and its name are replaced.
+        // The codec is after the schema; replace its length and its name.
         let at =
             file[at + 4..].windows(5).position(|window| window == b"\x08null").map_or(at - 1, |next| at + 4 + next);
         let length = [u8::try_from(name.len()).unwrap() * 2];

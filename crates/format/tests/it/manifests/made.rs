@@ -1,4 +1,4 @@
-//! Manifests made for tests: a table with a partition field of each kind, and random entries.
+//! Generates manifests for tests: a table with a partition field of each kind, and random entries.
 
 use icefield_format::Result;
 use icefield_format::avro::{Codec, Compression};
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 pub const SNAPSHOT: i64 = 77;
 pub const SYNC: [u8; 16] = *b"0123456789abcdef";
 
-/// Types of the partition fields, all identities. The names need sanitizing.
+/// The types of the partition fields, which are all identities. Their names need sanitizing.
 pub fn types() -> Vec<P> {
     vec![
         P::Boolean,
@@ -115,7 +115,7 @@ prop_compose! {
     }
 }
 
-/// Version, content, codec, and entries that keep what their version can say.
+/// Version, content, codec, and entries with the fields of this version.
 pub fn manifest() -> impl Strategy<Value = (u8, ManifestContent, Codec, Vec<ManifestEntry>)> {
     let content = prop_oneof![Just(ManifestContent::Data), Just(ManifestContent::Deletes)];
     let codec = prop_oneof![Just(Codec::Null), Just(Codec::Deflate), Just(Codec::Snappy), Just(Codec::Zstandard)];

@@ -1,4 +1,5 @@
-//! Manifests and manifest lists: what is written is read again, by us and by another Avro reader; what is damaged is refused.
+//! Manifests and manifest lists: written files are read again, by us and by another Avro reader; damaged files are
+//! rejected.
 
 // In tests an `unwrap` is a check.
 mod hostile;

@@ -19,7 +19,7 @@ fn hex(bytes: impl AsRef<[u8]>) -> String {
     bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// An Avro value in one plain form: no names of branches, no logical types.
+/// An Avro value in a simple form, without branch names and logical types.
 fn plain(value: &Avro) -> Json {
     match value {
         Avro::Null => Json::Null,
@@ -64,7 +64,7 @@ fn plain_value(value: &Value) -> Json {
     }
 }
 
-/// An entry in the order of the fields of its version.
+/// An entry with its fields in the order of its version.
 fn plain_entry(version: u8, entry: &ManifestEntry) -> Json {
     let file = &entry.file;
     let bounds = |map: &Option<Vec<(i32, Vec<u8>)>>| {
@@ -106,7 +106,7 @@ fn plain_entry(version: u8, entry: &ManifestEntry) -> Json {
     Json::Array(whole)
 }
 
-/// The oracle is built without these codecs.
+/// Whether the other reader is built with this codec.
 fn oracle_reads(codec: Codec) -> bool {
     matches!(codec, Codec::Null | Codec::Deflate)
 }

@@ -1,4 +1,5 @@
-//! A table with a past: files, manifests, lists and metadata as the commits of writers leave them, and what its rows are.
+//! A table with a past: files, manifests, lists and metadata as the commits of writers leave them, and what its rows
+//! are.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;

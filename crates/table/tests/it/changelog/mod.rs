@@ -1,4 +1,5 @@
-//! Changelogs of random histories: appends, deletes of every kind, overwrites, compactions, delete files that are taken back.
+//! Changelogs of random histories: appends, deletes of every kind, overwrites, compactions, delete files that are taken
+//! back.
 
 mod compared;
 mod history;

@@ -30,8 +30,8 @@ fn a_lost_attempt_is_made_again_of_what_is_still_right() {
         let table = world.table(&world.storage.with_faults(plan.clone()));
         table.change(replacement(), SnapshotOptions::default()).unwrap();
         assert_eq!(world.live(ManifestContent::Data), names(["b", "c", "new"]));
-        // Two manifests once, and for each attempt a list and a metadata file; the list of the first is deleted, and its
-        // metadata file.
+        // Two manifests once, and for each attempt a list and a metadata file; the list of the first is deleted, and
+        // its metadata file.
         assert_eq!(plan.steps(), 2 + 2 * 2 + 2, "v{version}");
         assert_eq!(world.summary("manifests-replaced").as_deref(), Some("1"));
         assert!(world.orphans().is_empty(), "{:?}", world.orphans());
@@ -43,8 +43,8 @@ fn a_lost_attempt_is_made_again_of_what_is_still_right() {
     }
 }
 
-/// Manifests that a transaction's first change wrote get new sequence numbers and row ids at the next attempt; what its later
-/// changes made of them must not keep the old ones.
+/// Manifests that a transaction's first change wrote get new sequence numbers and row ids at the next attempt; what its
+/// later changes made of them must not keep the old ones.
 #[test]
 fn a_transaction_that_is_made_again_hands_down_new_numbers() {
     for merge in ["true", "false"] {

@@ -16,7 +16,8 @@ use crate::changes::world::{World, equality, file, filter, names, positions};
 /// The spec of a table that was partitioned by `cat` before.
 const WHOLE: i32 = 1;
 
-/// A table with data files `a` of the category x and `old` of y, both with ids 0 to 9, and an unpartitioned spec beside its own.
+/// A table with data files `a` of the category x and `old` of y, both with ids 0 to 9, and an unpartitioned spec beside
+/// its own.
 fn world() -> (World, i64) {
     let world = World::new(2, &[]);
     let spec = PartitionSpec { spec_id: WHOLE, ..PartitionSpec::unpartitioned() };
@@ -124,8 +125,8 @@ fn deletes_of_rows_that_are_not_written_again_are_no_conflicts() {
     assert_eq!(world.live(ManifestContent::Data), names(["old", "rewritten"]));
 }
 
-/// Compacted files keep a sequence number, so that equality deletes go on to apply: not in another partition spec, and not where
-/// the number is as large as theirs.
+/// Compacted files keep a sequence number, so that equality deletes go on to apply: not in another partition spec, and
+/// not where the number is as large as theirs.
 #[test]
 fn a_compaction_must_leave_its_rows_in_reach_of_new_equality_deletes() {
     let to_own = || file("compacted", Some("x"), (0, 9));
@@ -180,7 +181,8 @@ fn deletes_of_all_partitions_are_conflicts_of_replaced_ones() {
     }
 }
 
-/// An equality delete file may have more columns than it deletes by: the values of these are as old as whoever wrote them likes.
+/// An equality delete file may have more columns than it deletes by: the values of these are as old as whoever wrote
+/// them likes.
 #[test]
 fn columns_beside_the_key_say_nothing_of_deleted_rows() {
     let deletes = DataFile {

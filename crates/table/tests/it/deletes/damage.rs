@@ -135,8 +135,8 @@ fn a_vector_has_no_position_beyond_its_file() {
     assert!(error.contains("position 50") && error.contains("50 rows") && error.contains(&table.part.path), "{error}");
 }
 
-/// Some writers put vectors one behind another, with neither the magic bytes nor the footer of Puffin: a vector is where the
-/// manifest says, and each place is another one.
+/// Some writers put vectors one behind another, with neither the magic bytes nor the footer of Puffin: a vector is
+/// where the manifest says, and each place is another one.
 #[test]
 fn vectors_are_read_without_a_puffin_file_around_them() {
     let table = Table::new(vector());
@@ -264,7 +264,8 @@ fn columns_that_nothing_can_be_deleted_by() {
     }
 }
 
-/// A large file of positions is about many data files, sorted by them: what is about others is skipped, and what is not is found.
+/// A large file of positions is about many data files, sorted by them: what is about others is skipped, and what is not
+/// is found.
 #[test]
 fn the_positions_of_one_data_file_are_found_among_many() {
     for format in [0, 1] {

@@ -24,7 +24,8 @@ fn alone() -> MutexGuard<'static, ()> {
     turn
 }
 
-/// Data files in partitions of three specs, each with ids around its number; `salt` makes other tables of the same paths.
+/// Data files in partitions of three specs, each with ids around its number; `salt` makes other tables of the same
+/// paths.
 fn manifests(salt: i64) -> Vec<Manifest> {
     manifests_of(10, salt)
 }

@@ -1,4 +1,5 @@
-//! What an engine's own Parquet reader may read: columns as they were through all schemas, files as manifests describe them.
+//! What an engine's own Parquet reader may read: columns as they were through all schemas, files as manifests describe
+//! them.
 
 use std::sync::Arc;
 

@@ -45,7 +45,8 @@ impl History {
         Self { storage, metadata, manifests: Vec::new(), appended: Vec::new(), paths: 0 }
     }
 
-    /// Commits a snapshot that adds files by some manifests; `merge` takes the newest older manifest into the first of them.
+    /// Commits a snapshot that adds files by some manifests; `merge` takes the newest older manifest into the first of
+    /// them.
     fn commit(&mut self, operation: Operation, files: &[usize], merge: bool) -> i64 {
         let id = 100 + i64::try_from(self.metadata.snapshots().len()).unwrap();
         let is_append = operation == Operation::Append;
@@ -203,8 +204,8 @@ fn operation() -> impl Strategy<Value = Operation> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Batches hold every appended file once and in order, whatever the limits; each is within them, as large as it can be,
-    /// and planned again from any offset on the rest is the same.
+    /// Batches hold every appended file once and in order, whatever the limits; each is within them, as large as it can
+    /// be, and planned again from any offset on the rest is the same.
     #[test]
     fn batches_hold_every_appended_file_once(
         commits in prop::collection::vec((operation(), prop::collection::vec(0usize..4, 0..3), any::<bool>()), 0..7),

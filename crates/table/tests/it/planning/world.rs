@@ -1,4 +1,5 @@
-//! Tables without data files: manifests, a list and metadata, written by the writers of this house, planned as any table.
+//! Tables without data files: manifests, a list and metadata, written by the writers of this house, planned as any
+//! table.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

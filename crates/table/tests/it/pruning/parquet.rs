@@ -117,8 +117,8 @@ proptest! {
     }
 }
 
-/// Six row groups of 1,000 rows: `id` ascends, `code` is spread over the whole range in every row group but no two of them
-/// have a value in common, `text` likewise with few values.
+/// Six row groups of 1,000 rows: `id` ascends, `code` is spread over the whole range in every row group but no two of
+/// them have a value in common, `text` likewise with few values.
 fn file(properties: WriterPropertiesBuilder) -> (Storage, String, Vec<u8>) {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..6000));
     let codes: ArrayRef = Arc::new(Int64Array::from_iter_values((0..6000).map(|n| n % 1000 * 1_000_003 + n / 1000)));

@@ -10,7 +10,8 @@ use PrimitiveType as P;
 
 const DAY: i64 = 86_400_000_000;
 
-/// Types of a column: when its first files were written, and today. Those whose order or extremes are peculiar come up more often.
+/// Types of a column: when its first files were written, and today. Those whose order or extremes are peculiar come up
+/// more often.
 pub fn kinds() -> Vec<(P, P)> {
     let decimal = |precision| P::Decimal { precision, scale: 2 };
     let promoted = [

@@ -1,5 +1,5 @@
-//! Avro files that other writers make, and damaged ones: types that Iceberg's writers have no use for, files without ids, and each
-//! kind of damage with the place that its error names.
+//! Avro files that other writers make, and damaged ones: types that Iceberg's writers have no use for, files without
+//! ids, and each kind of damage with the place that its error names.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

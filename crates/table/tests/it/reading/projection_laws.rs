@@ -1,5 +1,5 @@
-//! "Column Projection" over random nested schemas, their evolution and all file formats: what is read is what a naive evaluator
-//! says, value by value.
+//! "Column Projection" over random nested schemas, their evolution and all file formats: what is read is what a naive
+//! evaluator says, value by value.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

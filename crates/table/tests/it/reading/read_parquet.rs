@@ -222,7 +222,8 @@ fn positions_can_be_filtered_by() {
     }
 }
 
-/// What is fetched for the footer is all of a small file. Of a larger one it is the end, and some row groups may lie in it.
+/// What is fetched for the footer is all of a small file. Of a larger one it is the end, and some row groups may lie in
+/// it.
 #[test]
 #[cfg(debug_assertions)] // reads are counted for tests alone
 fn small_files_are_fetched_once() {
@@ -404,8 +405,8 @@ fn read_some(
     file.decode(groups, &request)?.collect()
 }
 
-/// A page index that says something else than the pages is an error that names the file, or is not used: no row ever has values
-/// of another one.
+/// A page index that says something else than the pages is an error that names the file, or is not used: no row ever
+/// has values of another one.
 #[test]
 fn page_indexes_that_are_wrong_give_no_wrong_rows() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Variants of Parquet files, shredded in every way that `VariantShredding.md` allows, are the values that were shredded.
+//! Variants of Parquet files, shredded in every way that `VariantShredding.md` allows, are the values that were
+//! shredded.
 
 #[path = "variant_values.rs"]
 mod variant_values;
@@ -142,7 +143,8 @@ fn values_are_read_from_columns_of_their_own() {
     }
 }
 
-/// A filter of a value inside of variants reads the columns that may hold it, and keeps the rows whose variants have it.
+/// A filter of a value inside of variants reads the columns that may hold it, and keeps the rows whose variants have
+/// it.
 #[test]
 #[cfg(debug_assertions)] // reads are counted for tests alone
 fn filters_read_columns_of_their_own() {

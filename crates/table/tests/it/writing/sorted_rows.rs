@@ -71,7 +71,8 @@ fn read(file: &DataFile) -> Vec<Row> {
     rows.collect()
 }
 
-/// By the key downwards, nulls last, then by the first letter of the text upwards, nulls first; equal ones as they came.
+/// By the key downwards, nulls last, then by the first letter of the text upwards, nulls first; equal ones as they
+/// came.
 fn compared(a: &Row, b: &Row) -> Ordering {
     let key = |row: &Row| (row.1.is_none(), Reverse(row.1));
     let letter = |row: &Row| row.2.as_ref().map(|text| text.chars().next());

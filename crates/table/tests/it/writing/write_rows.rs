@@ -1,4 +1,5 @@
-//! What is wrong with a row is said of the row of the whole input, however it is cut, and however deep the value stands.
+//! What is wrong with a row is said of the row of the whole input, however it is cut, and however deep the value
+//! stands.
 
 use std::sync::Arc;
 
