@@ -1,5 +1,5 @@
-//! The fuzz targets of this crate over their stored corpus and over seeded mutations of it: no decoder panics, and what
-//! the encoders make of decoded values is decoded to the same.
+//! Runs the fuzz targets of this crate on their stored corpus and on seeded mutations of it: no decoder panics, and
+//! decoded values are the same after encoding and decoding them again.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 

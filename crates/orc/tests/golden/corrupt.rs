@@ -1,5 +1,5 @@
-//! Corrupt files, refused where orc-core refuses them, and mutations: errors or rows, never a panic, never more memory
-//! than 16 times the file and 64 MiB.
+//! Corrupt files, which are rejected if orc-core rejects them, and mutations: they give errors or rows, never a panic,
+//! and never take more memory than 16 times the file plus 64 MiB.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;
@@ -17,14 +17,14 @@ use sha2::{Digest, Sha256};
 use super::rows::{compare, parse};
 use super::{Golden, hex, json, trial};
 
-/// Mutations in all.
+/// Total number of mutations.
 const MUTATIONS: u64 = 20_000;
-/// Rows after which a reading is long enough: `struct<>` with 2^63 rows is no corrupt file.
+/// Rows after which reading stops: `struct<>` with 2^63 rows is a valid file.
 const ENOUGH_ROWS: usize = 200_000;
-/// The longest that one file may take.
+/// Maximum time for one file.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Counts what each thread has allocated, and the most it had.
+/// Counts the bytes that each thread has allocated, and its peak.
 pub struct Counting;
 
 thread_local! {
@@ -35,7 +35,7 @@ thread_local! {
 fn add(bytes: usize) {
     let _ = NOW.try_with(|now| {
         let sum = now.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
-        // A thread that frees what another one allocated goes below zero, which is no most.
+        // A thread that frees memory of another thread may go below zero, which is not a peak.
         if sum < usize::MAX / 2 {
             let _ = MOST.try_with(|most| most.fetch_max(sum, Ordering::Relaxed));
         }
@@ -46,7 +46,7 @@ fn subtract(bytes: usize) {
     let _ = NOW.try_with(|now| now.fetch_sub(bytes, Ordering::Relaxed));
 }
 
-// SAFETY: every call goes on to the system's allocator unchanged; only sizes are counted.
+// SAFETY: every call is forwarded to the system's allocator unchanged; only sizes are counted.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
@@ -74,7 +74,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Reads a file to its end, or to an error, or to enough rows; says how many rows came, and the error.
+/// Reads a file to its end, an error, or enough rows; returns the number of rows, and the error.
 fn read(bytes: &Bytes, options: &ReadOptions) -> (usize, Option<icefield_orc::Error>) {
     let mut rows = 0;
     let reader = match Reader::open(bytes.clone()) {
@@ -98,7 +98,7 @@ fn read(bytes: &Bytes, options: &ReadOptions) -> (usize, Option<icefield_orc::Er
     (rows, None)
 }
 
-/// Reads a file that may be anything; fails on a panic, on too much memory, on too much time.
+/// Reads arbitrary bytes as a file; fails on a panic, on too much memory, and on too much time.
 fn survive(bytes: &Bytes, options: &ReadOptions) -> Result<(usize, Option<icefield_orc::Error>), String> {
     NOW.with(|now| now.store(0, Ordering::Relaxed));
     MOST.with(|most| most.store(0, Ordering::Relaxed));
@@ -115,7 +115,7 @@ fn survive(bytes: &Bytes, options: &ReadOptions) -> Result<(usize, Option<icefie
     Ok(result)
 }
 
-/// Every corrupt file, with what the set's list says of it: a file that is not listed must do no harm.
+/// All corrupt files, with their entries in the list of the set. A file without an entry must do no harm.
 fn listed(golden: &Golden) -> BTreeMap<String, Json> {
     let folder = golden.folder.join("corrupt");
     let names = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -127,8 +127,9 @@ fn listed(golden: &Golden) -> BTreeMap<String, Json> {
     files
 }
 
-/// What orc-core refuses is refused, unless the list leaves it to the reader; what both read are the same rows. What
-/// orc-core reads may be refused: all of these files are damaged, and how it reads on is not always an answer.
+/// Checks that a file is rejected if orc-core rejects it, unless the list leaves this to the reader, and that both read
+/// the same rows. A file that orc-core reads may be rejected: all of these files are damaged, and the rows that
+/// orc-core returns after the damage are not always meaningful.
 fn check_corrupt(golden: &Golden, name: &str, entry: &Json) -> Result<(), Failed> {
     let bytes = Bytes::from(std::fs::read(golden.folder.join("corrupt").join(name))?);
     if let Some(length) = entry["bytes"].as_u64().filter(|length| *length != bytes.len() as u64) {
@@ -150,7 +151,8 @@ fn check_corrupt(golden: &Golden, name: &str, entry: &Json) -> Result<(), Failed
     }
 }
 
-/// The rows are those of a file of the set exactly if they have the digest of its rows.
+/// Checks the rows against the files of the set: they equal the rows of a file exactly if orc-core's digest is that of
+/// its expected rows.
 fn same_rows(golden: &Golden, bytes: &Bytes, core: &Json) -> Result<(), Failed> {
     let Some(digest) = core["sha256OfRows"].as_str() else { return Ok(()) };
     let reader = Reader::open(bytes.clone())?;
@@ -193,7 +195,7 @@ pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
     trials
 }
 
-/// A small generator, the same everywhere (SplitMix64).
+/// A small random number generator, with the same numbers everywhere (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -220,7 +222,7 @@ fn mutate(golden: &Golden, sources: &[String], seeds: std::ops::Range<u64>) -> R
         mutate_bytes(&mut bytes, &mut random);
         let mut options = ReadOptions { batch_size: 1 + random.below(3000), ..ReadOptions::default() };
         if seed % 3 == 0 {
-            // Skipping over rows goes other ways than reading them.
+            // Skipping rows uses other code than reading them.
             options.rows = Some(vec![random.below(300) as u64..400, 1200..1210 + random.below(500) as u64]);
             options.projection = Projection::All;
         }
@@ -229,7 +231,7 @@ fn mutate(golden: &Golden, sources: &[String], seeds: std::ops::Range<u64>) -> R
     Ok(())
 }
 
-/// Some bits flipped, bytes set to extremes, a piece cut out, doubled or overwritten; often near the tail.
+/// Mutates bytes: flips bits, sets bytes to extremes, removes, doubles or overwrites a piece; often near the tail.
 fn mutate_bytes(bytes: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..1 + random.below(4) {
         let length = bytes.len();

@@ -1,4 +1,4 @@
-//! `vectors.json`: the bytes that orc-core writes for given values; ours are the same.
+//! `vectors.json`: for given values, the encoders write the same bytes as orc-core.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::expected::int;
 use super::vectors::{Check, bloom_hash, list, of_sections, same};
 use super::{Golden, hex};
 
-/// Every section that says what a writer gives.
+/// The sections that test encoders.
 const SECTIONS: &[(&str, Check)] = &[
     ("rle1", |case| integers(case, false)),
     ("rle2", |case| integers(case, true)),
@@ -36,7 +36,7 @@ fn bytes(case: &Json) -> Result<&str, Failed> {
     Ok(case["bytes"].as_str().ok_or("no bytes")?)
 }
 
-/// Pieces that values are handed over in: how they come must not matter.
+/// Numbers of values that are written at a time, which must not matter.
 const STEPS: [usize; 5] = [1, 3, 100, 511, usize::MAX];
 
 fn integers(case: &Json, version2: bool) -> Result<(), Failed> {

@@ -1,5 +1,5 @@
-//! Every encrypted file, written again under the same keys and masks: who has the keys reads its rows, others what
-//! orc-core's masks show, and the true statistics stay.
+//! Writes all encrypted files again with the same keys and masks. Readers with the keys read the original rows, others
+//! the same masked values as from orc-core, and the statistics of the true values stay the same.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn check_file(golden: &Golden, name: &str) -> Result<(), Failed> {
     for (index, form) in forms(&reader).into_iter().enumerate() {
         let within = |error: Failed| Failed::from(format!("form {index}: {}", error.message().unwrap_or("failed")));
         let own = encryption(golden, file)?;
-        // Row groups of one row would be read one by one.
+        // Row groups of one row would make reading slow.
         let row_index_stride = if form.row_index_stride == 1 { 50 } else { form.row_index_stride };
         let bytes = write(&schema, &batches, WriterOptions { encryption: Some(own), row_index_stride, ..form })?;
         check_bytes(golden, name, file, &bytes).map_err(within)?;
@@ -59,7 +59,7 @@ fn check_bytes(golden: &Golden, name: &str, file: &FileMetadata, bytes: &Bytes) 
     check(counts(&own) == counts(&wanted), || format!("counts {:?}, {:?} wanted", counts(&own), counts(&wanted)))?;
     let masked = Reader::open(bytes.clone())?.metadata().file_statistics()?;
     check(masked != own, || "statistics in the clear".to_owned())?;
-    // What the footer says of keys, masks and variants is what orc-core said.
+    // The footer has the same keys, masks and variants as that of orc-core.
     let (own, wanted) = (&again.metadata().footer.encryption, &file.footer.encryption);
     let (Some(own), Some(wanted)) = (own, wanted) else { return Err("no encryption".into()) };
     check(own.key == wanted.key, || format!("keys {:?}, {:?} wanted", own.key, wanted.key))?;
@@ -69,9 +69,9 @@ fn check_bytes(golden: &Golden, name: &str, file: &FileMetadata, bytes: &Bytes) 
     check(roots(own) == roots(wanted), || format!("variants {:?}, {:?} wanted", roots(own), roots(wanted)))
 }
 
-/// Rows in which digests are those of the values that are expected. In those of a set, all binary values of a batch
-/// have the digest of the last (a defect of orc-core), and `char` that of what was given, before its trailing spaces
-/// went.
+/// Replaces the digests in expected rows by those of the expected values. In the golden set, all binary values of a
+/// batch have the digest of the last (a bug of orc-core), and `char` values have the digest of the text with trailing
+/// spaces.
 fn with_digests(golden: &Golden, name: &str, file: &FileMetadata, mut rows: Vec<Json>) -> Result<Vec<Json>, Failed> {
     let truth = parse(&golden.expected(name, "rows.jsonl").ok_or("no rows")?)?;
     let masks = file.footer.encryption.iter().flat_map(|encryption| &encryption.mask);
@@ -96,7 +96,7 @@ fn with_digests(golden: &Golden, name: &str, file: &FileMetadata, mut rows: Vec<
     Ok(rows)
 }
 
-/// What the file was written with.
+/// The encryption options with which a file was written.
 fn encryption(golden: &Golden, file: &FileMetadata) -> Result<EncryptionOptions, Failed> {
     let footer = file.footer.encryption.as_ref().ok_or("no encryption")?;
     let path = |column: u32| path_of(&file.schema, column).ok_or(format!("no column {column}"));

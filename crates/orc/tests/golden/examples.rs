@@ -1,4 +1,4 @@
-//! Example files of Apache ORC, where they are: every row is read, and what must be refused is.
+//! Example files of Apache ORC, if they are available: every row is read, and invalid files are rejected.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::rows::{check_rows, parse};
 use super::{Golden, gunzip, hex, trial};
 
 pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
-    // They stay out of the repository's own copy of the set.
+    // They are not in the repository's copy of the golden set.
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let shared = ["../../../shared", "../../../../shared"].map(|up| root.join(up).join("orc/apache-examples"));
     let folders = std::iter::once(golden.folder.join("apache-examples")).chain(shared);
@@ -45,12 +45,13 @@ fn check(path: &Path, lines: Option<String>, refused: bool) -> Result<(), Failed
     }
 }
 
-/// The expected rows are those of Java's reader in Los Angeles.
+/// Compares a file with the rows of the Java reader in the time zone of Los Angeles.
 fn check_values(bytes: &Bytes, lines: &str) -> Result<(), Failed> {
     let reader = Reader::open(bytes.clone())?;
     let (file, schema) = (reader.metadata(), &reader.metadata().schema);
     SEVEN_DIGITS.set(true);
-    // Decimals of Hive 0.11 have no scale in their type: those rows were made by a reader that cuts them at six digits.
+    // Decimals of Hive 0.11 have no scale in their type; the expected rows are from a reader that truncates them to six
+    // digits.
     let typeless = |node: &Type| node.kind == Some(TypeKind::Decimal) && node.precision.is_none();
     if file.footer.types.iter().any(typeless) {
         return Ok(());
@@ -59,8 +60,8 @@ fn check_values(bytes: &Bytes, lines: &str) -> Result<(), Failed> {
     check_rows(bytes, &rows, None, Some("America/Los_Angeles"))
 }
 
-/// A value of Apache's form in that of the fixtures: bytes are lists of signed numbers, decimals numbers, maps lists of
-/// objects, dates text.
+/// Converts a value from the form of Apache's files to that of the fixtures: bytes are lists of signed numbers,
+/// decimals numbers, maps lists of objects, dates text.
 fn adapt(value: &Json, node: &TypeDescription) -> Json {
     let child = |value: &Json, index: usize| node.children.get(index).map_or(Json::Null, |node| adapt(value, node));
     match (&node.kind, value) {
@@ -69,7 +70,7 @@ fn adapt(value: &Json, node: &TypeDescription) -> Json {
             json!(hex(&list.iter().map(|byte| byte.as_i64().unwrap_or_default() as u8).collect::<Vec<u8>>()))
         }
         (Kind::Decimal { scale, .. }, Json::Number(number)) => {
-            // The shortest text of the number has the digits that were written; the type's scale wants more zeros.
+            // The shortest text of the number has the written digits; pad them with zeros to the scale of the type.
             let text = number.to_string();
             let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
             let point = if *scale > 0 { "." } else { "" };
@@ -90,7 +91,7 @@ fn adapt(value: &Json, node: &TypeDescription) -> Json {
     }
 }
 
-/// Whether the postscript names a major version after those of the draft: `[19, 99]` in the examples.
+/// Whether the major version in the postscript is later than that of the draft: `[19, 99]` in the examples.
 fn future_version(bytes: &[u8]) -> bool {
     use icefield_orc::proto::{Message, PostScript};
     let Some((length, rest)) = bytes.split_last() else { return false };

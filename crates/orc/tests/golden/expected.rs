@@ -12,14 +12,14 @@ use super::{hex, unhex};
 type Check = Result<(), String>;
 
 thread_local! {
-    /// The instant from which the writer's tz data may differ from ours in the zone of the file that is compared: after
-    /// the zone's last change a government may have spoken (docs/orc-pitfalls.md, "Time zone rules").
+    /// The instant from which the tz data of the writer may differ from ours in the time zone of the current file: its
+    /// last change, since governments may have changed the rules later (docs/orc-pitfalls.md, "Time zone rules").
     pub static TZ_DATA_UNTIL: std::cell::Cell<Option<i64>> = const { std::cell::Cell::new(None) };
-    /// Floats are expected with seven digits only, the last of them rounded (old Java's text).
+    /// Whether expected floats have only seven digits, the last one rounded (the text of old Java versions).
     pub static SEVEN_DIGITS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Whether a wall clock is off by a whole hour after the zone's last change.
+/// Whether a local time is off by a whole hour after the last change of its zone.
 fn other_tz_data(wanted: i128, got: i128, node: &TypeDescription) -> bool {
     const HOUR: i128 = 3_600_000_000_000;
     let until = TZ_DATA_UNTIL.get().map_or(i128::MAX, |until| i128::from(until) * 1_000_000_000);
@@ -94,12 +94,12 @@ where
     same(int(expected), Some(array.as_primitive::<T>().value(row).into()), expected)
 }
 
-/// A number, or digits beyond 2^53.
+/// An integer, from a number, or from text beyond 2^53.
 pub fn int(value: &Json) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }
 
-/// A number, or one of the names.
+/// A float, from a number or one of the names.
 pub fn float(value: &Json) -> Option<f64> {
     match value.as_str() {
         Some("NaN") => Some(f64::NAN),
@@ -110,7 +110,7 @@ pub fn float(value: &Json) -> Option<f64> {
     }
 }
 
-/// A JSON text whose numbers of more digits than a double has are strings: a decimal keeps all of them.
+/// Converts numbers in a JSON text to strings if they have more digits than a double, so that decimals keep all digits.
 pub fn exact(text: &str) -> String {
     const DIGITS_OF_DOUBLE: usize = 17;
     let mut out = String::with_capacity(text.len());
@@ -133,7 +133,7 @@ pub fn exact(text: &str) -> String {
     out + rest
 }
 
-/// Where a string ends behind its first quote, the last quote included.
+/// The end of a string after its first quote, including the last quote.
 fn string_end(inside: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in inside.bytes().enumerate() {
@@ -145,7 +145,7 @@ fn string_end(inside: &str) -> usize {
     inside.len()
 }
 
-/// The text of an expected decimal, which may stand as a number, with so many digits behind the point.
+/// The text of an expected decimal, which may be a JSON number, with `scale` digits after the point.
 pub fn decimal_text(value: &Json, scale: u8) -> Option<String> {
     let text = match value {
         Json::String(text) => text.clone(),
@@ -158,7 +158,7 @@ pub fn decimal_text(value: &Json, scale: u8) -> Option<String> {
     Some(text + point + &"0".repeat(missing))
 }
 
-/// [`exact`] and what is made of it.
+/// A test of [`exact`] and [`decimal_text`].
 pub fn decimals_keep_their_digits() -> Result<(), Failed> {
     let text = r#"{"a\"1": [12345678901234567890, -1234567890123456.7890, 1.5, 0.1e30], "12345678901234567890": "x"}"#;
     let json: Json = serde_json::from_str(&exact(text))?;
@@ -171,7 +171,7 @@ pub fn decimals_keep_their_digits() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The bits, all NaNs being one.
+/// The bits of a double; all NaNs are equal.
 fn bits64(value: f64) -> u64 {
     if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() }
 }
@@ -190,7 +190,7 @@ fn bytes(array: &ArrayRef, row: usize) -> Vec<u8> {
     }
 }
 
-/// All digits after the point, as many as the scale.
+/// The text of a decimal, with as many digits after the point as the scale.
 fn decimal(value: i128, scale: u8) -> String {
     let digits = format!("{:0width$}", value.unsigned_abs(), width = usize::from(scale) + 1);
     let (whole, fraction) = digits.split_at(digits.len() - usize::from(scale));
@@ -198,7 +198,7 @@ fn decimal(value: i128, scale: u8) -> String {
     format!("{}{whole}{point}{fraction}", if value < 0 { "-" } else { "" })
 }
 
-/// Seconds and nanoseconds of `YYYY-MM-DD HH:MM:SS.fffffffff[Z]`; the fraction may be shorter.
+/// Parses `YYYY-MM-DD HH:MM:SS.fffffffff[Z]` to seconds and nanoseconds; the fraction may be shorter.
 pub fn timestamp(text: &str) -> Option<(i64, i64)> {
     let text = text.trim_end_matches('Z');
     let (date, time) = text.split_once(' ')?;
@@ -228,7 +228,7 @@ fn exact_nanos(expected: &Json) -> Option<i128> {
     Some(i128::from(seconds) * 1_000_000_000 + i128::from(nanos))
 }
 
-/// Whether the value is one that nanoseconds cannot hold; it is then read as null.
+/// Whether a value does not fit nanoseconds; it is read as null then.
 fn beyond_unit(array: &ArrayRef, expected: &Json, node: &TypeDescription) -> bool {
     matches!(node.kind, Kind::Timestamp | Kind::TimestampInstant)
         && unit_of(array) == Some(TimeUnit::Nanosecond)
@@ -276,7 +276,7 @@ fn check_struct(array: &ArrayRef, row: usize, expected: &Json, node: &TypeDescri
     }
     let fields = array.as_struct();
     for (index, ((name, child), column)) in node.names.iter().zip(&node.children).zip(fields.columns()).enumerate() {
-        // The set's maker cuts names at a backtick; then the place tells the field.
+        // The maker of the set truncates names at a backtick; find such fields by position.
         let fields = expected.as_object().ok_or("no object expected")?;
         let value = fields.get(name).or_else(|| fields.values().nth(index)).unwrap_or(&Json::Null);
         check(column, row, value, child).map_err(|error| format!("{name}: {error}"))?;
@@ -291,7 +291,7 @@ fn check_union(array: &ArrayRef, row: usize, expected: &Json, node: &TypeDescrip
             (tag as usize, union.child(tag).clone(), union.value_offset(row))
         }
         None => {
-            // Wider than Arrow's unions: a struct of the tag and all variants.
+            // A union with more variants than Arrow allows is a struct of the tag and all variants.
             let fields = array.as_struct();
             let tags = fields.column(0).as_primitive::<UInt8Type>();
             let tag = if tags.is_null(row) { node.children.len() } else { usize::from(tags.value(row)) };

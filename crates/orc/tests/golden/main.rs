@@ -1,8 +1,7 @@
-//! Runs every fixture of ORC golden data: rows, metadata, predicates, probes, vectors, corrupt files.
+//! Runs all fixtures of ORC golden data: rows, metadata, predicates, probes, vectors, corrupt files.
 //!
-//! The folder comes from `ICEFIELD_ORC_GOLDEN`; without it the copy in `tests/data/orc` is used, else `../shared/orc`.
-//! Nothing of a set's content is known here: other sets of the same form run through the same code, and a part that a
-//! set lacks is skipped.
+//! The folder is `ICEFIELD_ORC_GOLDEN`, or else the copy in `tests/data/orc`, or else `../shared/orc`. The code does
+//! not depend on the contents of a set, so other sets of the same form can be tested, and missing parts are skipped.
 
 #![allow(clippy::unwrap_used)] // the harness is a test of its own, which clippy does not see
 
@@ -30,10 +29,10 @@ use serde_json::Value as Json;
 #[global_allocator]
 static ALLOCATOR: corrupt::Counting = corrupt::Counting;
 
-/// Makes the trials of a module from a set.
+/// Creates the trials of a module from a set.
 type Module = fn(&Arc<Golden>) -> Vec<Trial>;
 
-/// Every module.
+/// All modules.
 const MODULES: &[Module] = &[
     vectors::trials,
     encode::trials,
@@ -51,7 +50,7 @@ const MODULES: &[Module] = &[
 #[derive(Debug)]
 pub struct Golden {
     pub folder: PathBuf,
-    /// One entry a file.
+    /// One entry per file.
     pub index: Vec<Json>,
 }
 
@@ -67,7 +66,7 @@ impl Golden {
         Some(Self { index: index.as_array().cloned().unwrap_or_default(), folder })
     }
 
-    /// The names of all files that are there, less their extension.
+    /// The names of all existing files, without their extension.
     pub fn names(&self) -> impl Iterator<Item = String> + '_ {
         let names = self.listed().filter(|name| self.has(name));
         names.map(str::to_owned)
@@ -90,17 +89,17 @@ impl Golden {
         Ok(std::fs::read(self.folder.join("files").join(format!("{name}.orc")))?)
     }
 
-    /// What is expected of a file, where the set has it: `rows.jsonl`, `meta.json`.
+    /// The expectations for a file, if the set has them: `rows.jsonl`, `meta.json`.
     pub fn expected(&self, name: &str, what: &str) -> Option<String> {
         gunzip(&self.folder.join("expected").join(format!("{name}.{what}.gz")))
     }
 
-    /// All keys, or only the first by name: the two sets of keys that rows are expected for.
+    /// All keys, or only the first by name; the set has expected rows for both.
     pub fn keys(&self, first_only: bool) -> Option<Arc<dyn KeyProvider>> {
         Some(Arc::new(self.master_keys(first_only)?))
     }
 
-    /// The same, as a writer needs them.
+    /// The same keys, for a writer.
     pub fn master_keys(&self, first_only: bool) -> Option<MemoryKeys> {
         let listed = json(&self.folder.join("expected/keys.json"))?;
         let mut listed = listed.as_array()?.clone();
@@ -135,14 +134,14 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A trial whose name is the module and the case.
+/// A trial named by the module and the case.
 pub fn trial(name: String, check: impl FnOnce() -> Result<(), Failed> + Send + 'static) -> Trial {
     Trial::test(name, check)
 }
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    // A dot a case, as `cargo test --quiet` has it elsewhere; `-- --format pretty` names each.
+    // Print a dot per case, like `cargo test --quiet`; `-- --format pretty` names each case.
     arguments.quiet |= arguments.format.is_none();
     let Some(golden) = Golden::find().map(Arc::new) else {
         eprintln!("no ORC golden data: set ICEFIELD_ORC_GOLDEN");

@@ -1,4 +1,5 @@
-//! Every file, put behind itself without decoding: its rows twice, whoever wrote it, and statistics that count them so.
+//! Merges every file with itself, without decoding: the result has its rows twice, whichever writer it is from, and
+//! statistics that count them twice.
 
 use std::sync::Arc;
 
@@ -52,7 +53,7 @@ fn check_file(golden: &Golden, name: &str) -> Result<(), Failed> {
         reader.metadata().footer.statistics.iter().map(|own| own.number_of_values).collect()
     };
     let mut wanted: Vec<_> = counts(&reader).into_iter().map(|count| count.map(|count| 2 * count)).collect();
-    // Nothing is known of a file without a byte.
+    // A file without any bytes has no statistics.
     wanted.resize(file.schema.end as usize, None);
     check(counts(&merged) == wanted, || format!("counts {:?}, {wanted:?} wanted", counts(&merged)))?;
     check(merged.metadata().software_version() == file.software_version(), || "another writer".to_owned())

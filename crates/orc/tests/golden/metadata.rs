@@ -1,5 +1,5 @@
-//! Metadata of every file: postscript, footer, statistics, stripe footers, row indexes, filters, streams with their
-//! runs.
+//! Compares the metadata of every file: postscript, footer, statistics, stripe footers, row indexes, filters, streams
+//! with their runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
     golden.names().map(one).collect()
 }
 
-/// Compares, and names the first place that differs. Fields that the set's maker leaves out are none of ours either.
+/// Compares two values, and names the first difference. Fields that are not expected must be absent.
 fn same(place: &str, expected: &Json, got: &Json) -> Result<(), Failed> {
     match (expected, got) {
         (Json::Object(expected), Json::Object(got)) => {
@@ -45,7 +45,7 @@ fn same(place: &str, expected: &Json, got: &Json) -> Result<(), Failed> {
     }
 }
 
-/// Floats by their bits: -0.0 is not 0.0.
+/// The bits of a float, so that -0.0 and 0.0 differ.
 fn number(value: &Json) -> Option<u64> {
     value.as_f64().filter(|_| value.is_f64()).map(f64::to_bits)
 }
@@ -73,7 +73,7 @@ fn check_file(golden: &Golden, name: &str) -> Result<(), Failed> {
     same("stripes", &json!(stripes.len()), &json!(file.footer.stripes.len()))?;
     for (index, expected) in stripes.iter().enumerate() {
         let place = format!("stripes[{index}]");
-        // Indexes are expected as a reader with all keys sees them, the rest as one without.
+        // The expected indexes are those of a reader with all keys, everything else that of a reader without keys.
         let with_keys = Reader::open_with(bytes.clone(), Limits::default(), golden.keys(false))?;
         let indexes = with_keys.row_indexes(index)?.into_iter();
         let indexes = indexes.map(|(column, own)| (column.to_string(), inspect::messages(&own.entry)));
@@ -87,7 +87,7 @@ fn check_file(golden: &Golden, name: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// What the list of all files says of one.
+/// Compares a file with its entry in the list of all files.
 fn check_index(golden: &Golden, name: &str, reader: &Reader<Bytes>) -> Result<(), Failed> {
     use sha2::{Digest, Sha256};
     let file_name = Json::from(format!("{name}.orc"));
@@ -97,7 +97,7 @@ fn check_index(golden: &Golden, name: &str, reader: &Reader<Bytes>) -> Result<()
     check("sha256", hex(&Sha256::digest(reader.source())).into())?;
     check("rows", file.rows().into())?;
     let schema = &file.schema;
-    // The set's maker cuts names at a backtick; a file without a byte has no schema.
+    // The maker of the set truncates names at a backtick; a file without any bytes has no schema.
     if !reader.source().is_empty() && !schema.walk().iter().any(|node| node.names.iter().any(|name| name.contains('`')))
     {
         check("schema", schema.to_string().into())?;
@@ -108,7 +108,7 @@ fn check_index(golden: &Golden, name: &str, reader: &Reader<Bytes>) -> Result<()
             check(key, meta[key].as_array().map_or(0, Vec::len).into())?;
         }
     }
-    // The writer is told for people, but where that names a version, it is the one in the file.
+    // The writer is described for people, but a version in it must be that of the file.
     if let (Some(writer), Some(version)) = (listed["writer"].as_str(), &file.footer.software_version)
         && writer.contains(|letter: char| letter.is_ascii_digit())
         && !writer.contains(version.as_str())
@@ -118,8 +118,8 @@ fn check_index(golden: &Golden, name: &str, reader: &Reader<Bytes>) -> Result<()
     check_encryption(listed, file)
 }
 
-/// Which columns are encrypted with which key, and which masks others see: `key:column,column;...` and
-/// `mask,parameter:column;...`. `about`, `notes` and `zone` (of the machine, where no column needs one) are for people.
+/// Compares the keys and masks of encrypted columns: `key:column,column;...` and `mask,parameter:column;...`. `about`,
+/// `notes` and `zone` (that of the machine, if no column needs one) are for people.
 fn check_encryption(listed: &Json, file: &FileMetadata) -> Result<(), Failed> {
     let Some(encryption) = &file.footer.encryption else {
         return same("encrypt", &Json::Null, listed.get("encrypt").unwrap_or(&Json::Null));
@@ -143,7 +143,7 @@ fn check_encryption(listed: &Json, file: &FileMetadata) -> Result<(), Failed> {
     same_groups("masks", listed, masks.collect())
 }
 
-/// Names of groups and their members, whatever their order.
+/// Compares names of groups and their members, in any order.
 fn same_groups(key: &str, listed: &Json, found: BTreeMap<String, Vec<String>>) -> Result<(), Failed> {
     if listed[key].is_null() {
         return Ok(());
@@ -160,7 +160,7 @@ fn same_groups(key: &str, listed: &Json, found: BTreeMap<String, Vec<String>>) -
         .collect();
     let wanted = wanted.ok_or_else(|| format!("{key}: {text:?} is no list of groups"))?;
     let mut found: BTreeMap<_, _> = found.into_iter().map(|(name, members)| (name, sorted(members))).collect();
-    // Columns that no mask is named for are made null, too.
+    // Columns without a mask are null, too.
     if key == "masks" {
         let named = wanted.get("nullify").cloned().unwrap_or_default();
         found.entry("nullify".to_owned()).and_modify(|own| own.retain(|column| named.contains(column)));
@@ -169,7 +169,7 @@ fn same_groups(key: &str, listed: &Json, found: BTreeMap<String, Vec<String>>) -
     if wanted == found { Ok(()) } else { Err(format!("{key}: {wanted:?} expected, {found:?}").into()) }
 }
 
-/// What orc-core calls the writer's version (docs/orc-pitfalls.md, "Writer ids and versions").
+/// The version of the writer as named by orc-core (docs/orc-pitfalls.md, "Writer ids and versions").
 fn writer_version(file: &FileMetadata) -> String {
     let (writer, version) = (file.writer(), file.writer_version());
     match writer {
@@ -184,7 +184,7 @@ fn check_tail(expected: &Json, file: &FileMetadata, shown: &Json) -> Result<(), 
         same(key, &expected[key], &shown[key])?;
     }
     same("writerVersion", &expected["writerVersion"], &json!(writer_version(file)))?;
-    // The set's maker cuts names at a backtick.
+    // The maker of the set truncates names at a backtick.
     if !file.schema.walk().iter().any(|node| node.names.iter().any(|name| name.contains('`'))) {
         same("schema", &expected["schema"], &shown["schema"])?;
     }
@@ -230,7 +230,7 @@ fn filters(kind: StreamKind, index: &BloomFilterIndex) -> Json {
     json!({"kind": kind.name(), "filters": own.collect::<Json>()})
 }
 
-/// Filters of columns that the set lists: orc-core shows those of the columns it asked for.
+/// Compares the Bloom filters of the columns that the set lists: orc-core shows only those of requested columns.
 fn same_filters(place: &str, expected: &Json, got: &Json) -> Result<(), Failed> {
     for (column, own) in expected.as_object().ok_or("no filters")? {
         let kind = own["kind"].as_str().unwrap_or_default();
@@ -239,7 +239,7 @@ fn same_filters(place: &str, expected: &Json, got: &Json) -> Result<(), Failed> 
     Ok(())
 }
 
-/// Streams as a reader without keys sees them.
+/// Compares the streams that a reader without keys sees.
 fn check_streams(place: &str, expected: &Json, shown: &Json) -> Result<(), Failed> {
     let listed = expected["streams"].as_array().ok_or("no streams")?;
     let mut own = shown["streams"].as_array().ok_or("no streams")?.iter().filter(|own| own.get("variant").is_none());

@@ -1,8 +1,8 @@
-//! Row groups that predicates leave, and what bloom filters answer.
+//! Row groups that predicates keep, and the answers of Bloom filters.
 //!
-//! Keeping more than orc-core is right; keeping fewer is right only if no row that was dropped matches. So what a set
-//! says of groups is held to its own rows: none may be dropped that has a matching row, but for orc-core's known wrong
-//! answers.
+//! It is right to keep more row groups than orc-core, and to keep fewer if none of the skipped rows matches. So the
+//! expected groups of a set are tested against its rows: a group with a matching row must not be skipped, except for
+//! known wrong answers of orc-core.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ fn predicate(tree: &Json, schema: &TypeDescription) -> Option<Predicate> {
     Some(Predicate::Leaf(node()?.column, test))
 }
 
-/// The value of a row, by the dotted path of a column; null where a struct on the way is.
+/// The value of a row at the dotted path of a column; null if a struct on the path is null.
 fn value<'a>(row: &'a Json, path: &str) -> &'a Json {
     match row.get(path) {
         Some(value) => value,
@@ -92,7 +92,7 @@ fn value<'a>(row: &'a Json, path: &str) -> &'a Json {
     }
 }
 
-/// The truth of a predicate for a row: `None` is null. The plain twin of what the statistics decide.
+/// Evaluates a predicate on a row, naively; `None` is null.
 fn truth(tree: &Json, row: &Json, schema: &TypeDescription) -> Option<bool> {
     let parts = || tree["args"].as_array().unwrap().iter().map(|part| truth(part, row, schema));
     match tree["op"].as_str().unwrap() {
@@ -178,7 +178,7 @@ fn leaves(tree: &Json) -> Vec<&Json> {
     }
 }
 
-/// A leaf has the type that Hive gives to its column; a column below another has none of its own.
+/// Checks that a leaf has the type that Hive gives to its column; nested columns have no type of their own.
 fn check_types(tree: &Json, schema: &TypeDescription) -> Result<(), Failed> {
     for leaf in leaves(tree) {
         let path = leaf["column"].as_str().ok_or("no column")?;
@@ -201,7 +201,7 @@ fn check_types(tree: &Json, schema: &TypeDescription) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Whether orc-core is known to drop groups with matching rows: of zeros and NaN, padded text, and children of null
+/// Whether orc-core is known to skip groups with matching rows: for zeros and NaN, padded text, and children of null
 /// structs (README of the fixtures, "Metadata").
 fn answers_wrongly(tree: &Json, schema: &TypeDescription) -> bool {
     leaves(tree).into_iter().any(|leaf| {
@@ -211,8 +211,8 @@ fn answers_wrongly(tree: &Json, schema: &TypeDescription) -> bool {
     })
 }
 
-/// What orc-core keeps: a flag a row group of each stripe; with filters no more than without; and every group of which
-/// a row matches.
+/// Checks the groups that orc-core keeps, given as a flag per row group of each stripe: with Bloom filters no more than
+/// without, and every group with a matching row.
 fn check_kept(reader: &Reader<Bytes>, case: &Json, matching: &BTreeSet<i64>) -> Result<(), Failed> {
     let stripes = &reader.metadata().footer.stripes;
     let stride = reader.metadata().row_index_stride().map_or(u64::MAX, u64::from);
@@ -283,7 +283,7 @@ fn check_probe(golden: &Golden, name: &str, case: &Json) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The hash of a probe as it is named: some are of raw forms that no literal of the column has.
+/// The hash of a probe, by its name; some probes have raw values that are not literals of the column's type.
 fn probe_hash(case: &Json, node: &TypeDescription, version: icefield_orc::FileVersion) -> Option<u64> {
     let value = &case["value"];
     Some(match case["as"].as_str()? {

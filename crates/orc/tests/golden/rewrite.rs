@@ -1,4 +1,4 @@
-//! Every file, read and written again: in its own form and in others, the rows and their statistics stay.
+//! Reads every file and writes it again, in its own form and in others: rows and statistics stay the same.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn check_file(golden: &Golden, name: &str) -> Result<(), Failed> {
     for (index, options) in forms(&reader).into_iter().enumerate() {
         let what = format!("form {index}");
         let bytes = match write(&schema, &batches, options.clone()) {
-            // What a lenient writer has put there cannot be written, but rounded.
+            // Values that a lenient writer has written can only be written rounded.
             Err(Error::Value(message)) if message.contains("last second before 1970") => {
                 let rounded = WriterOptions { last_second: LastSecond::Round, ..options };
                 let bytes = write(&schema, &batches, rounded)?;
@@ -61,7 +61,7 @@ fn check_file(golden: &Golden, name: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// All rows: to the nanosecond where all timestamps allow it, and as text where all text is.
+/// Reads all rows: with nanoseconds if all timestamps fit, and as text if all text is UTF-8.
 pub fn as_exact_as_possible(reader: &Reader<Bytes>) -> Result<(ArrowOptions, Vec<RecordBatch>), Failed> {
     let mut last = None;
     for strings in [StringForm::Utf8, StringForm::Binary] {
@@ -78,7 +78,7 @@ pub fn as_exact_as_possible(reader: &Reader<Bytes>) -> Result<(ArrowOptions, Vec
     Err(last.map_or("no rows".into(), Into::into))
 }
 
-/// The file's own form, and some that are unlike it.
+/// The form of the file, and some that differ from it.
 pub fn forms(reader: &Reader<Bytes>) -> Vec<WriterOptions> {
     let file = reader.metadata();
     let stripe_rows = file.footer.stripes.iter().filter_map(|stripe| stripe.number_of_rows).max();
@@ -165,8 +165,8 @@ fn same_rows(schema: &Arc<Schema>, wanted: &[RecordBatch], got: &[RecordBatch]) 
     Ok(())
 }
 
-/// Counts, bounds and sums of the file are those that orc-core wrote for the same rows, but where it is known to be
-/// wrong.
+/// Checks that counts, bounds and sums of the file are those that orc-core wrote for the same rows, except where it is
+/// known to be wrong.
 fn same_statistics(file: &FileMetadata, written: &Reader<Bytes>, sums: bool) -> Result<(), String> {
     let java = file.writer() == WriterId::JAVA && file.footer.software_version.is_some();
     if !java || file.footer.encryption.is_some() {
@@ -180,18 +180,18 @@ fn same_statistics(file: &FileMetadata, written: &Reader<Bytes>, sums: bool) -> 
     }
     for ((node, own), wanted) in file.schema.walk().iter().zip(own).zip(&file.footer.statistics) {
         let (mut own, mut wanted) = (comparable(own, &node.kind), comparable(wanted, &node.kind));
-        // orc-core counts nothing at all without an index.
+        // orc-core collects no statistics without an index.
         let uncounted = file.row_index_stride().is_none();
-        // Days of old are told by another calendar; clocks after a zone's last change by other tz data.
+        // The files may have different calendars for old days, and different tz data after the last change of a zone.
         let other_calendar = matches!(node.kind, Kind::Date | Kind::Timestamp | Kind::TimestampInstant)
             && file.footer.calendar != written.metadata().footer.calendar;
         if until.is_some_and(|until| !is_before(&wanted, until)) || other_calendar || uncounted {
             continue;
         }
         if !sums {
-            // Sums of parts: which of them overflow depends on the stripes.
+            // Whether partial sums overflow depends on the stripes.
             (own.int_statistics, wanted.int_statistics) = (without_sum(&own), without_sum(&wanted));
-            // A NaN hides the bounds of a row group that it begins.
+            // A NaN at the start of a row group hides its bounds.
             let nan = wanted.double_statistics.as_ref().is_some_and(|own| own.sum == Some(NAN));
             if nan {
                 (own.double_statistics, wanted.double_statistics) = (None, None);
@@ -200,14 +200,14 @@ fn same_statistics(file: &FileMetadata, written: &Reader<Bytes>, sums: bool) -> 
         if let (Some(own), Some(wanted)) = (&mut own.decimal_statistics, &mut wanted.decimal_statistics)
             && own.sum.is_none()
         {
-            // orc-core rounds a sum of more than 38 digits; this writer leaves it out.
+            // orc-core rounds a sum of more than 38 digits; our writer omits it.
             wanted.sum = None;
         }
         if let Some(text) = &mut wanted.string_statistics
             && text.upper_bound.as_ref().is_some_and(|bound| bound.ends_with("\u{FFFD}".as_bytes()))
             && let Some(own) = &mut own.string_statistics
         {
-            // An increment that went wrong (docs/orc-pitfalls.md, "Long strings in statistics").
+            // orc-core increments some bounds incorrectly (docs/orc-pitfalls.md, "Long strings in statistics").
             check_upper(own.upper_bound.as_deref(), text.upper_bound.as_deref())?;
             (text.upper_bound, own.upper_bound) = (None, None);
         }
@@ -218,10 +218,10 @@ fn same_statistics(file: &FileMetadata, written: &Reader<Bytes>, sums: bool) -> 
     Ok(())
 }
 
-/// What stands for NaN, which equals nothing.
+/// A substitute for NaN, which does not equal itself.
 const NAN: f64 = 0.25;
 
-/// Ours is above what orc-core's should have been above, too.
+/// Checks that our bound is above the value for which orc-core computed its bound.
 fn check_upper(own: Option<&[u8]>, cut: Option<&[u8]>) -> Result<(), String> {
     let head = cut.map(|cut| &cut[..cut.len() - 3]);
     if own.zip(head).is_some_and(|(own, head)| own > head) { Ok(()) } else { Err("an upper bound too low".to_owned()) }
@@ -231,28 +231,28 @@ fn without_sum(statistics: &ColumnStatistics) -> Option<Box<IntegerStatistics>> 
     statistics.int_statistics.clone().map(|own| Box::new(IntegerStatistics { sum: None, ..*own }))
 }
 
-/// Whether all timestamps lie before a second.
+/// Whether all timestamps are before a second.
 fn is_before(statistics: &ColumnStatistics, second: i64) -> bool {
     let last = statistics.timestamp_statistics.as_ref().and_then(|own| own.maximum_utc);
     last.is_none_or(|last| last / 1000 < second)
 }
 
-/// Statistics less what is not to be compared, each with its reason.
+/// Removes the statistics that cannot be compared, each for a reason.
 fn comparable(statistics: &ColumnStatistics, kind: &Kind) -> ColumnStatistics {
     let mut statistics = statistics.clone();
-    // Another codec, other sizes.
+    // Sizes differ with the codec.
     statistics.bytes_on_disk = None;
-    // Those of orc-core are not of the lists (docs/orc-pitfalls.md, "Collection statistics").
+    // Those of orc-core are not about the lists (docs/orc-pitfalls.md, "Collection statistics").
     statistics.collection_statistics = None;
     if let Some(own) = &mut statistics.decimal_statistics
         && matches!(kind, Kind::Decimal { precision, .. } if *precision <= 18)
     {
-        // A sum of 64 bits that wraps (docs/orc-pitfalls.md, "Decimal sums").
+        // A 64-bit sum that overflows (docs/orc-pitfalls.md, "Decimal sums").
         own.sum = None;
     }
     if let Some(own) = &mut statistics.double_statistics {
-        // Zeros have no order (docs/orc-pitfalls.md, "Zeros and NaN in statistics"); a sum takes the order of its
-        // parts; NaN equals nothing.
+        // Zeros have no order (docs/orc-pitfalls.md, "Zeros and NaN in statistics"); a sum depends on the order of its
+        // parts; NaN does not equal itself.
         let plain = |value: f64| match value {
             0.0 => 0.0,
             value if value.is_nan() => NAN,

@@ -1,4 +1,5 @@
-//! Rows of every file: with all keys, without, with some; in microseconds and nanoseconds; whole and in parts.
+//! Compares the rows of every file: with all keys, no keys, some keys; in microseconds and nanoseconds; whole and in
+//! parts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +21,7 @@ use serde_json::Value as Json;
 use super::expected::{TZ_DATA_UNTIL, check, decimals_keep_their_digits, exact};
 use super::{Golden, trial};
 
-/// The forms of rows that a set may have, and the keys that show them.
+/// The forms of expected rows, and the keys with which they are read.
 const FORMS: &[(&str, Keys)] =
     &[("rows.jsonl", Keys::All), ("masked.rows.jsonl", Keys::None), ("partial.rows.jsonl", Keys::First)];
 
@@ -60,7 +61,7 @@ pub fn parse(lines: &str) -> Result<Vec<Json>, Failed> {
     Ok(lines.lines().map(|line| serde_json::from_str(&exact(line))).collect::<Result<_, _>>()?)
 }
 
-/// Reads a file in several ways; each must give the rows.
+/// Reads a file in several ways; each must return the expected rows.
 pub fn check_rows(
     bytes: &Bytes,
     rows: &[Json],
@@ -76,7 +77,7 @@ pub fn check_rows(
         strings: StringForm::Dictionary,
         ..ArrowOptions::default()
     };
-    // Every other column in another unit: one file may hold timestamps of both.
+    // Every other column has another unit, because one file may have timestamps that need both.
     let columns = 0..reader.metadata().schema.end;
     let mixed = ArrowOptions {
         column_units: columns.step_by(2).map(|column| (column, TimeUnit::Nanosecond)).collect(),
@@ -84,7 +85,7 @@ pub fn check_rows(
     };
     for (arrow, batch_size) in [(arrow.clone(), 1 << 16), (arrow, 97), (nanos, 1000), (mixed, 1 << 16)] {
         let options = ReadOptions { arrow: arrow.clone(), batch_size, ..base.clone() };
-        // Text that is not UTF-8 is refused as text, and read as bytes.
+        // Text that is not UTF-8 is an error as text, and can be read as bytes.
         let as_bytes = ReadOptions { arrow: ArrowOptions { strings: StringForm::Binary, ..arrow }, ..options.clone() };
         let batches = match read(&reader, options) {
             Err(Error::Value(message)) if message.contains("not UTF-8") => read(&reader, as_bytes)?,
@@ -96,7 +97,7 @@ pub fn check_rows(
     check_selections(&reader, rows, &base)
 }
 
-/// Row group by row group, as several threads would; and stripe by stripe from a source that answers later.
+/// Reads row group by row group, as several threads would, and stripe by stripe from a source that answers later.
 fn check_in_parts(reader: &Reader<Bytes>, rows: &[Json], base: &ReadOptions) -> Result<(), Failed> {
     let arrow = ArrowOptions { strings: StringForm::Binary, ..base.arrow.clone() };
     let options = Arc::new(ReadOptions { arrow, ..base.clone() });
@@ -112,7 +113,7 @@ fn check_in_parts(reader: &Reader<Bytes>, rows: &[Json], base: &ReadOptions) -> 
     // Many small requests.
     let options = Arc::new(ReadOptions { longest: 100, ..options.as_ref().clone() });
     let later = async {
-        // Without keys, which the golden files' own runs have tried.
+        // Keys are tested elsewhere.
         let reader = AsyncReader::open(Later(reader.source().clone())).await?;
         assert_eq!(reader.metadata().schema, file.schema);
         let mut batches = Vec::new();
@@ -128,7 +129,7 @@ fn check_in_parts(reader: &Reader<Bytes>, rows: &[Json], base: &ReadOptions) -> 
     Ok(())
 }
 
-/// Each column apart, as several threads would, with one context for all.
+/// Reads each column separately, as several threads would, with one context for all.
 fn by_columns(reader: &Reader<Bytes>, options: &Arc<ReadOptions>) -> icefield_orc::Result<Vec<RecordBatch>> {
     let numbered = Arc::new(ReadOptions { row_numbers: Some("row".to_owned()), ..options.as_ref().clone() });
     let whole = reader.schema(&numbered)?;
@@ -158,7 +159,7 @@ fn by_columns(reader: &Reader<Bytes>, options: &Arc<ReadOptions>) -> icefield_or
     Ok(batches)
 }
 
-/// A source that is never ready at once.
+/// A source that is never ready immediately.
 struct Later(Bytes);
 
 impl AsyncSource for Later {
@@ -203,7 +204,7 @@ pub fn read(reader: &Reader<Bytes>, options: ReadOptions) -> icefield_orc::Resul
     reader.batches(options)?.collect()
 }
 
-/// Rows picked here and there, and each row group alone: seeks and skips of every encoding.
+/// Reads scattered rows, and each row group alone, for seeks and skips in every encoding.
 fn check_selections(reader: &Reader<Bytes>, rows: &[Json], base: &ReadOptions) -> Result<(), Failed> {
     let count = rows.len() as u64;
     let arrow = ArrowOptions { strings: StringForm::Binary, ..base.arrow.clone() };
@@ -226,7 +227,7 @@ fn check_selections(reader: &Reader<Bytes>, rows: &[Json], base: &ReadOptions) -
     check_filter(reader, rows, base)
 }
 
-/// Wants some rows here and there, far and near, of which it learns by decoding one field.
+/// A filter that selects scattered rows, near and far apart, by decoding one field.
 #[derive(Debug)]
 struct SomeRows {
     column: u32,
@@ -250,7 +251,8 @@ impl RowFilter for SomeRows {
     }
 }
 
-/// A filter's field is decoded first, the others follow to the rows that it wants; each top-level field alone, too.
+/// Reads with a filter, whose field is decoded first, and the others only for its rows; also each top-level field
+/// alone.
 fn check_filter(reader: &Reader<Bytes>, rows: &[Json], base: &ReadOptions) -> Result<(), Failed> {
     let arrow = ArrowOptions { strings: StringForm::Binary, ..base.arrow.clone() };
     let file = reader.metadata();

@@ -1,4 +1,4 @@
-//! `vectors.json`: bytes and values of each encoding, chunks, hashes, filters (reading).
+//! `vectors.json`: bytes and values of each encoding, chunks, hashes and filters, for reading.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use serde_json::Value as Json;
 use super::expected::int;
 use super::{Golden, hex, json, trial, unhex};
 
-/// Holds one case to what it says.
+/// Checks one case.
 pub type Check = fn(&Json) -> Result<(), Failed>;
 
-/// Every section that can be read; others (what only a writer does) are the writer's.
+/// The sections that test reading; `encode.rs` has the others.
 const SECTIONS: &[(&str, Check)] = &[
     ("rle1", |case| integers(case, false)),
     ("rle2", |case| integers(case, true)),
@@ -35,7 +35,7 @@ pub fn trials(golden: &Arc<Golden>) -> Vec<Trial> {
     of_sections(golden, "vectors", SECTIONS)
 }
 
-/// A trial a case of these sections; a set may lack any of them.
+/// One trial per case of these sections; a set may lack any of them.
 pub fn of_sections(golden: &Arc<Golden>, what: &str, sections: &[(&str, Check)]) -> Vec<Trial> {
     let vectors = json(&golden.folder.join("vectors.json")).unwrap_or_default();
     let mut trials = Vec::new();
@@ -58,7 +58,7 @@ fn stream(case: &Json) -> ByteStream {
 }
 
 pub fn list(case: &Json) -> Vec<i64> {
-    // Unsigned values beyond 2^63 are the same 64 bits.
+    // Unsigned values from 2^63 on have the same 64 bits as negative ones.
     let number = |value: &Json| int(value).or_else(|| Some(value.as_str()?.parse::<u64>().ok()? as i64));
     case["values"].as_array().unwrap().iter().map(|value| number(value).unwrap()).collect()
 }
@@ -73,7 +73,7 @@ fn integers(case: &Json, version2: bool) -> Result<(), Failed> {
     let mut got = Vec::new();
     IntReader::new(stream(case), signed, version2).read_vec(expected.len(), &mut got, &mut context())?;
     same(&expected, &got)?;
-    // The same by reading and passing over pieces.
+    // The same, with alternating reads and skips.
     let mut reader = IntReader::new(stream(case), signed, version2);
     let (mut at, mut step) = (0, 1);
     let mut context = context();
@@ -88,7 +88,7 @@ fn integers(case: &Json, version2: bool) -> Result<(), Failed> {
         at += count;
         step += 1;
     }
-    // One more value is not there.
+    // There is no further value.
     let beyond = reader.read_vec(1, &mut got, &mut context).is_err();
     same(&true, &beyond)
 }
@@ -155,7 +155,7 @@ fn chunks(case: &Json) -> Result<(), Failed> {
     let bytes = unhex(case["bytes"].as_str().ok_or("no bytes")?);
     let plain = decompressor.inflate_all(&bytes, block, 1 << 24)?;
     same(&case["plain"].as_str().ok_or("no plain bytes")?.to_owned(), &hex(&plain))?;
-    // Every chunk but the last is as long as a chunk may be.
+    // All chunks except the last have the maximum length.
     let (mut rest, mut left) = (bytes.as_slice(), plain.len());
     while let [low, middle, high, ..] = rest {
         let length = (usize::from(*low) >> 1) + (usize::from(*middle) << 7) + (usize::from(*high) << 15);
@@ -164,7 +164,7 @@ fn chunks(case: &Json) -> Result<(), Failed> {
         same(&block.min(left), &one.len())?;
         (rest, left) = (after, left - one.len());
     }
-    // The same in a stream, where chunks are decompressed one at a time.
+    // The same as a stream, which decompresses one chunk at a time.
     let mut context = Context { decompressor, batch_values: 0, dictionary_bytes: 0 };
     let parts = vec![Part { offset: 0, bytes: bytes.into() }];
     let mut stream = ByteStream::new(0, StreamKind::Data, parts, block);
@@ -209,7 +209,7 @@ fn bloom_bits(case: &Json) -> Result<(), Failed> {
     let bytes = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let filter = BloomFilter { num_hash_functions: Some(probes), bitset: Vec::new(), utf8bitset: Some(bytes) };
     same(&true, &BloomView::new(&filter).may_contain(hash))?;
-    // Every bit of the set is needed: without one of them the answer is no.
+    // Every set bit is needed: without any of them the answer is no.
     for bit in set {
         let mut words = words.clone();
         words[bit as usize / 64] &= !(1 << (bit % 64));
@@ -219,7 +219,7 @@ fn bloom_bits(case: &Json) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Bits and probes of a filter for so many values (docs/orc-pitfalls.md, "Bloom filters").
+/// The bits and probes of a filter for a number of values (docs/orc-pitfalls.md, "Bloom filters").
 fn sizes(case: &Json) -> (usize, u32) {
     let expected = case["expected"].as_f64().unwrap_or(1.0);
     let probability = case["fpp"].as_f64().unwrap_or(0.05);

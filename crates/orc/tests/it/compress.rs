@@ -1,4 +1,4 @@
-//! Chunks: what is compressed is decompressed again, originals stand where compression does not pay.
+//! Chunks: compressed bytes are decompressed again, and incompressible ones are stored uncompressed.
 
 use icefield_orc::proto::CompressionKind;
 use icefield_orc::testing::{ChunkHeader, Compressor, Decompressor, HEADER, MAX_BLOCK};
@@ -13,7 +13,7 @@ const KINDS: [CompressionKind; 6] = [
     CompressionKind::Brotli,
 ];
 
-/// Bytes with matches of every distance and length: noise, runs, and copies of what came before.
+/// Bytes with matches of every distance and length: noise, runs, and copies of earlier bytes.
 fn blocks() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         prop::collection::vec(any::<u8>(), 1..400).prop_map(|noise| (0, 0, noise)),
@@ -44,7 +44,7 @@ fn round_trip(kind: CompressionKind, level: Option<i32>, block: usize, plain: &[
     let mut compressor = Compressor::new(kind, level, block).unwrap();
     let mut out = Vec::new();
     compressor.deflate_all(plain, &mut out).unwrap();
-    // A context that was used before gives the same again.
+    // A context that was used before gives the same result.
     let mut again = Vec::new();
     compressor.deflate_all(plain, &mut again).unwrap();
     assert_eq!(out, again, "{kind}");
@@ -64,7 +64,7 @@ proptest! {
         }
     }
 
-    /// The table's places and the long lengths, with no other codec in the way.
+    /// Positions in the hash table, and long lengths, tested without other codecs.
     #[test]
     fn lzo_gives_back_what_it_took(plain in prop::collection::vec(blocks(), 1..6)) {
         let plain = plain.concat();

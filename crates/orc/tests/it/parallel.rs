@@ -1,4 +1,4 @@
-//! One file read by several threads: the same rows in the same order, whatever the pool does.
+//! Reads one file with several threads: the rows come in the same order, whatever the pool does.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn file(stripe_rows: u64) -> Bytes {
     writer.finish().unwrap().0.into()
 }
 
-/// A new thread for everything.
+/// A pool with a new thread for each task.
 #[derive(Debug)]
 struct Threads;
 
@@ -40,7 +40,7 @@ impl Pool for Threads {
     }
 }
 
-/// A pool that has no thread to spare.
+/// A pool without a free thread.
 #[derive(Debug)]
 struct Busy;
 
@@ -85,7 +85,7 @@ fn threads_return_the_rows_in_order() {
     }
 }
 
-/// A file of which some bytes cannot be read.
+/// A file with some unreadable bytes.
 #[derive(Debug)]
 struct Broken {
     bytes: Bytes,
@@ -138,7 +138,7 @@ fn what_a_source_fails_with_is_returned_once_all_threads_have_stopped() {
 fn the_caller_can_end_the_call() {
     let reader = Arc::new(Reader::open(file(10_000)).unwrap());
     let few = Projection::names(&reader.metadata().schema, ["n1"]).unwrap();
-    // With other threads, the caller may find no piece left to read.
+    // With other threads, there may be no piece left for the calling thread.
     let [threads, busy] = pools();
     for (projection, pool) in [(Projection::All, &threads), (Projection::All, &busy), (few, &busy)] {
         let options = ReadOptions { projection, batch_size: 100, ..ReadOptions::default() };

@@ -1,4 +1,4 @@
-//! Run lengths: what is written is read again, each sub-encoding comes about, and positions lead to their values.
+//! Run-length encodings: written values are read again, every sub-encoding occurs, and positions lead to their values.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn stream(bytes: &[u8]) -> ByteStream {
     ByteStream::new(0, StreamKind::Data, vec![part], 0)
 }
 
-/// Pieces of the shapes that the sub-encodings are made for.
+/// Values in shapes for each of the sub-encodings.
 fn piece() -> impl Strategy<Value = Vec<i64>> {
     let bits = 0..64u32;
     let value = (any::<i64>(), bits.clone()).prop_map(|(value, bits)| value >> bits);
@@ -38,7 +38,7 @@ fn piece() -> impl Strategy<Value = Vec<i64>> {
             };
             steps.into_iter().scan(base, step).collect()
         }),
-        // Small numbers, and now and then one that is not: patches, with gaps of every length.
+        // Small numbers and a few large ones, for patches with gaps of every length.
         (value, 1..12u32, 10..40u32, prop::collection::vec((any::<u64>(), 1..400usize), 1..4)).prop_map(
             |(base, narrow, wide, islands)| {
                 let mut values = Vec::new();
@@ -59,7 +59,7 @@ fn values() -> impl Strategy<Value = Vec<i64>> {
     prop::collection::vec(piece(), 0..6).prop_map(|pieces| pieces.concat())
 }
 
-/// Writes in pieces of `step`; the bytes, and the position before each piece.
+/// Writes `step` values at a time; returns the bytes, and the position before each step.
 fn write(writer: &mut IntWriter, values: &[i64], step: usize) -> (Vec<u8>, Vec<[u64; 2]>) {
     let (mut out, mut positions) = (Vec::new(), Vec::new());
     for piece in values.chunks(step) {
@@ -97,7 +97,7 @@ proptest! {
                 reader.read(&mut read, &mut context).unwrap();
                 prop_assert!(read == rest[..read.len()]);
             }
-            // The writer is as new.
+            // The writer has been reset.
             prop_assert_eq!(write(&mut writer, &values, step).0, bytes);
         }
     }
@@ -158,7 +158,7 @@ proptest! {
     }
 }
 
-/// What kinds of runs version 2 makes of values.
+/// The kinds of runs that version 2 writes for values.
 fn kinds(values: &[i64], signed: bool) -> BTreeSet<&'static str> {
     let (bytes, _) = write(&mut IntWriter::v2(signed, Packing::Tight), values, values.len());
     let (mut reader, mut context, mut kinds) = (IntReader2::new(stream(&bytes), signed), context(), BTreeSet::new());
@@ -202,7 +202,8 @@ fn each_run_of_version_2_comes_about() {
     for (kind, values) in cases {
         assert_eq!(kinds(&values, true), BTreeSet::from([kind]), "{values:?}");
     }
-    // A base of -2^63 has no magnitude of 63 bits: such a run is direct (orc-core writes a broken head for it).
+    // The magnitude of the base -2^63 does not fit 63 bits, so such a run is direct (orc-core writes a broken header
+    // for it).
     let mut least: Vec<i64> = (0..100).map(|index| i64::MIN + noise(index)).collect();
     least[50] = -1 << 20;
     assert_eq!(kinds(&least, true), BTreeSet::from(["direct"]));

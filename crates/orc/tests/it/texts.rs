@@ -1,5 +1,5 @@
-//! Texts that are not UTF-8, wherever they stand in a batch: what a writer refuses, and what readers make of those that
-//! it trusts.
+//! Text that is not UTF-8, anywhere in a batch: the writer rejects it, and readers detect it if the writer does not
+//! check.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use arrow_array::{Array, ArrayRef, BinaryArray, Int32Array, RecordBatch, UnionAr
 use arrow_schema::{DataType, Field, Schema, UnionFields};
 use icefield_orc::{ReadOptions, Reader, Writer, WriterOptions};
 
-/// Texts that nobody has looked at.
+/// Unchecked text.
 fn texts(values: &[&[u8]]) -> ArrayRef {
     let data = BinaryArray::from_vec(values.to_vec()).into_data().into_builder().data_type(DataType::Utf8);
-    // SAFETY: what a producer hands over by the C data interface is not looked at either.
+    // SAFETY: text from the C data interface is not checked either.
     make_array(unsafe { data.build_unchecked() })
 }
 
@@ -25,7 +25,7 @@ fn union(tags: &[i8], offsets: Option<&[i32]>, children: [ArrayRef; 2]) -> Array
 fn write(values: &ArrayRef, options: WriterOptions) -> Result<Vec<u8>, String> {
     let schema = Arc::new(Schema::new(vec![Field::new("v", values.data_type().clone(), true)]));
     let mut writer = Writer::try_new(Vec::new(), &schema, options).map_err(|error| error.to_string())?;
-    // The first batch is sound: rows are those of the file.
+    // The first batch is valid, so the error must count rows of the whole file.
     for batch in [values.slice(0, 1), values.clone()] {
         let batch = RecordBatch::try_new(schema.clone(), vec![batch]).unwrap();
         writer.write(&batch).map_err(|error| error.to_string())?;
@@ -40,7 +40,7 @@ fn numbers(count: i32) -> ArrayRef {
 #[test]
 fn texts_of_unions_are_looked_at() {
     let wrong = || texts(&[b"a", b"\xff", b"b"]);
-    // Rows of the second batch, if any: the first row of each case is sound.
+    // The row in the second batch, if any; the first row of each case is valid.
     let cases = [
         ("dense", union(&[5, 3, 3, 5], Some(&[0, 0, 1, 1]), [numbers(2), wrong()]), Some(3)),
         ("dense, in another order", union(&[5, 5, 5], Some(&[2, 0, 1]), [numbers(0), wrong()]), Some(2)),

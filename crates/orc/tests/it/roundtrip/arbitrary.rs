@@ -1,4 +1,4 @@
-//! Types, values and options drawn from bytes: the same draw for property tests and for the fuzz target.
+//! Generates types, values and options from bytes, for property tests and for the fuzz target.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use icefield_orc::{
     ArrowOptions, BloomVersion, FileVersion, Kind, OutOfRange, TimeUnit, TypeDescription, WriterOptions,
 };
 
-/// Gives the bytes one by one, and then numbers that follow from them.
+/// Returns the bytes one by one, and then pseudo-random numbers derived from them.
 #[derive(Debug)]
 pub struct Draw {
     bytes: std::vec::IntoIter<u8>,
@@ -102,7 +102,7 @@ fn node(draw: &mut Draw, depth: u32) -> TypeDescription {
     TypeDescription::leaf(kind)
 }
 
-/// How values leave the reader, and are made: as exact as Arrow allows.
+/// The Arrow options for reading and generating values, as exact as Arrow allows.
 pub fn arrow(draw: &mut Draw) -> ArrowOptions {
     let timestamp_unit = draw.pick(&[TimeUnit::Microsecond, TimeUnit::Nanosecond]);
     ArrowOptions { timestamp_unit, out_of_range: OutOfRange::Error, trim_char: true, ..ArrowOptions::default() }
@@ -134,7 +134,7 @@ fn nulls(draw: &mut Draw, count: usize) -> Option<NullBuffer> {
     }
 }
 
-/// Integers of every shape that a run kind is made for, within a range.
+/// Integers within a range, of every shape for which there is a kind of run.
 fn integers(draw: &mut Draw, count: usize, least: i128, most: i128) -> Vec<i128> {
     let span = most.wrapping_sub(least).cast_unsigned().max(1);
     let wide = |draw: &mut Draw| {
@@ -147,7 +147,7 @@ fn integers(draw: &mut Draw, count: usize, least: i128, most: i128) -> Vec<i128>
     let (mut step, mut at) = (draw.below(1000) as i128 - 500, middle);
     let mut values = Vec::with_capacity(count);
     while values.len() < count {
-        // One shape after the other in one column, too.
+        // A column may also have one shape after the other.
         if shape == 6 || values.len() % 700 == 699 {
             shape = draw.below(6);
             step = draw.below(1000) as i128 - 500;
@@ -159,22 +159,22 @@ fn integers(draw: &mut Draw, count: usize, least: i128, most: i128) -> Vec<i128>
                 at = fit(middle + i128::from(draw.any() % 5));
                 values.extend(std::iter::repeat_n(at, run.min(count - values.len())));
             }
-            // A fixed step.
+            // A constant difference.
             1 => {
                 at = fit(at.wrapping_add(step));
                 values.push(at);
             }
-            // Steps of one sign.
+            // Differences of one sign.
             2 => {
                 at = fit(at.wrapping_add(i128::from(draw.any() % 90)));
                 values.push(at);
             }
-            // Few bits, and now and then many.
+            // Few bits, and sometimes many.
             3 => {
                 let outlier = draw.any().is_multiple_of(40);
                 values.push(fit(if outlier { wide(draw) } else { middle + i128::from(draw.any() % 60) }));
             }
-            // So many bits.
+            // A fixed number of bits.
             4 => {
                 let bits = (step.unsigned_abs() % 64) as u32;
                 values.push(fit(i128::from(draw.any() >> (63 - bits)) - i128::from(draw.any() % 3)));
@@ -198,7 +198,8 @@ fn primitive<T: ArrowPrimitiveType>(
     PrimitiveArray::new(values.into_iter().map(convert).collect::<Vec<_>>().into(), nulls)
 }
 
-/// Timestamps of a unit that ORC can hold: none of the last second of an hour before 1970, in whatever zone.
+/// Timestamps of a unit that ORC can store: none in the last second of an hour, to avoid the last second before 1970 in
+/// any time zone.
 fn ticks(values: Vec<i128>, second: i128) -> Vec<i128> {
     let moved = |tick: i128| match tick.rem_euclid(3600 * second) >= 3599 * second {
         true if tick < 0 => tick - second,
@@ -214,7 +215,7 @@ fn text(draw: &mut Draw, most: u64) -> String {
     text.trim_end().to_owned()
 }
 
-/// Texts, of a few distinct ones or of many.
+/// Texts, with few or many distinct ones.
 fn texts(draw: &mut Draw, count: usize, most: u64) -> Vec<String> {
     let known: Vec<_> = (0..=draw.below(30)).map(|_| text(draw, most)).collect();
     let fresh = draw.pick(&[0, 1, 3]);
@@ -394,7 +395,7 @@ pub fn column(batches: &[RecordBatch], index: usize) -> Option<ArrayRef> {
     (!arrays.is_empty()).then(|| arrow_select::concat::concat(&arrays).unwrap())
 }
 
-/// Two tables hold the same rows.
+/// Asserts that two tables have the same rows.
 pub fn assert_same(schema: &Schema, wanted: &[RecordBatch], got: &[RecordBatch]) {
     let wanted: Vec<_> = wanted.iter().filter(|batch| batch.num_rows() > 0).cloned().collect();
     for (index, field) in schema.fields().iter().enumerate() {

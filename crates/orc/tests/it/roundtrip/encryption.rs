@@ -1,4 +1,5 @@
-//! Columns under keys: who has them reads what was written, others the masked values, and nothing tells more.
+//! Encrypted columns: readers with the keys read what was written, others the masked values, and the file reveals no
+//! more.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use proptest::prelude::*;
 use super::arbitrary::{self, Draw, assert_same};
 use super::{read, write};
 
-/// Two master keys; the first has an older version, too.
+/// Two master keys; the first also has an older version.
 fn keys(only: Option<&str>) -> Arc<MemoryKeys> {
     let mut keys = MemoryKeys::default();
     for (name, version, algorithm, material) in [
@@ -29,7 +30,7 @@ fn keys(only: Option<&str>) -> Arc<MemoryKeys> {
     Arc::new(keys)
 }
 
-/// Whether a mask can be put on a type: keys of maps cannot become null.
+/// Whether a mask can be applied to a type: keys of maps cannot become null.
 fn maskable(mask: &Mask, node: &TypeDescription) -> bool {
     *mask == Mask::Nullify || !node.walk().iter().any(|node| node.kind == Kind::Map)
 }
@@ -66,7 +67,7 @@ proptest! {
         };
         assert_same(&schema, &batches, &read(&open(Some(keys(None))), &arrow, 500).unwrap());
 
-        // Without a key a file looks as one that holds the masked values.
+        // Without a key, a file looks like one with the masked values.
         for only in [None, Some("alpha"), Some("beta")] {
             let seen = |hidden: &Option<(&str, Mask)>| hidden.as_ref().filter(|(key, _)| Some(*key) != only).is_some();
             let masked: Vec<RecordBatch> = batches.iter().map(|batch| {
@@ -93,7 +94,7 @@ proptest! {
     }
 }
 
-/// Unions of which none is there.
+/// Null unions.
 fn null_unions(count: usize, data_type: &arrow_schema::DataType) -> arrow_array::ArrayRef {
     let arrow_schema::DataType::Union(fields, _) = data_type else { panic!("no union") };
     let (id, _) = fields.iter().last().unwrap();
@@ -122,7 +123,7 @@ fn under(key: &str, path: &str, masks: Vec<(Mask, Vec<String>)>) -> WriterOption
     }
 }
 
-/// Neither values, nor statistics, nor filters of true values stand in the clear.
+/// No true values, nor their statistics or Bloom filters, are in the file unencrypted.
 #[test]
 fn nothing_leaks() {
     use icefield_orc::proto::StreamKind;
@@ -143,7 +144,7 @@ fn nothing_leaks() {
     assert_eq!(root.children[0].attribute(key), Some("alpha"));
 }
 
-/// The newest version of a master key is used, and every file has local keys of its own.
+/// The newest version of a master key is used, and every file has its own local keys.
 #[test]
 fn local_keys_are_fresh() {
     let write_once = || {

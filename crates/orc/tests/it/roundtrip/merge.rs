@@ -1,4 +1,5 @@
-//! Merged files: the rows of all, statistics as of one file, and by name and reason those that do not fit.
+//! Merged files have the rows of all files and the statistics of one file; errors name files that do not match, and
+//! why.
 
 use std::sync::Arc;
 
@@ -21,9 +22,9 @@ fn merge(files: &[Bytes]) -> icefield_orc::Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// Statistics but for bytes, since padding moves stripes, and sums of doubles, which depend on the order of their
-/// parts. Where such a sum is NaN bounds are left out too: which values they miss, for a NaN that comes first in a
-/// part, depends on where parts end, and no reader may use them.
+/// Statistics without bytes, since padding moves stripes, and without sums of doubles, which depend on the order of
+/// their parts. If such a sum is NaN, the bounds are left out too: a NaN at the start of a part hides values from them,
+/// which depends on where parts end, and readers must not use them.
 fn comparable(statistics: &[ColumnStatistics], others: &[ColumnStatistics]) -> String {
     let is_finite =
         |own: &ColumnStatistics| own.double_statistics.as_ref().is_some_and(|own| own.sum.is_some_and(f64::is_finite));
@@ -58,7 +59,7 @@ proptest! {
         let got = read(&merged, &arrow, 700).unwrap();
         assert_same(&schema, &all, &got);
 
-        // One file of the same stripes knows the same of them.
+        // One file with the same stripes has the same statistics.
         let mut writer = icefield_orc::Writer::try_new(Vec::new(), &schema, options).unwrap();
         for (_, batches) in &parts {
             for batch in batches {
@@ -71,7 +72,7 @@ proptest! {
         let (_, one) = writer.finish().unwrap();
         let own = merged.metadata();
         prop_assert_eq!(own.rows(), one.rows);
-        // Sums that overflow do so in the file where they meet.
+        // Sums that overflow do so at different points in one file and in merged ones.
         if one.statistics.iter().all(|own| own.int_statistics.as_ref().is_none_or(|own| own.sum.is_some())
             && own.decimal_statistics.as_ref().is_none_or(|own| own.sum.is_some()))
         {
@@ -81,7 +82,7 @@ proptest! {
         }
         prop_assert_eq!(own.stripe_statistics().unwrap().len(), own.footer.stripes.len());
 
-        // The index of every stripe still leads to its rows.
+        // The index of every stripe still locates its rows.
         let rows = own.rows();
         if rows > 2 {
             let some = ReadOptions { rows: Some(vec![rows / 2..rows / 2 + 1, rows - 1..rows]), arrow: arrow.clone(), ..ReadOptions::default() };
@@ -137,7 +138,7 @@ fn files_that_do_not_fit_are_refused_by_name_and_reason() {
     assert!(matches!(merge(&[]), Err(Error::Invalid(message)) if message.contains("nothing was merged")));
 }
 
-/// Files whose other metadata and block sizes differ do fit: the larger block counts, and metadata is joined.
+/// Files with different user metadata and block sizes can be merged: metadata is joined, and the largest block counts.
 #[test]
 fn metadata_is_joined_and_the_largest_block_counts() {
     let file = |key: &str, block: usize| {
@@ -152,7 +153,7 @@ fn metadata_is_joined_and_the_largest_block_counts() {
     assert_eq!(read(&merged, &Default::default(), 100).unwrap().iter().map(RecordBatch::num_rows).sum::<usize>(), 9);
 }
 
-/// After a refusal there is no half of a file to be had.
+/// After an error, no incomplete file can be finished.
 #[test]
 fn a_merge_that_failed_is_over() {
     let mut merger = Merger::try_new(Vec::new()).unwrap();

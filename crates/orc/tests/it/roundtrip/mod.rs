@@ -1,4 +1,4 @@
-//! Laws of the writer: whatever is written, in whatever form, is read again as it was; under keys too.
+//! Laws of the writer: whatever is written, in any form, is read back unchanged, also with encryption.
 
 mod arbitrary;
 mod encryption;
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use icefield_orc::{ArrowOptions, Pool, ReadOptions, Reader, Writer, WriterOptions, WrittenFile};
 use proptest::prelude::*;
 
-/// Writes batches, each cut into parts of so many rows.
+/// Writes batches, each split into parts of `part` rows.
 fn write(
     schema: &Schema,
     batches: &[RecordBatch],
@@ -30,7 +30,7 @@ fn write(
     Ok((bytes.into(), file))
 }
 
-/// A thread for each piece of work.
+/// A pool with a thread for each closure.
 #[derive(Debug)]
 struct Threads;
 
@@ -65,7 +65,7 @@ proptest! {
         let got = read(&reader, &arrow, draw.pick(&[8192, 100])).unwrap();
         assert_same(&schema, &batches, &got);
 
-        // Columns that are encoded side by side make the same file.
+        // Columns that are encoded in parallel give the same file.
         let mut writer = Writer::try_new(Vec::new(), &schema, options.clone()).unwrap();
         writer.set_pool(Some(Arc::new(Threads)));
         for batch in &batches {
@@ -75,7 +75,7 @@ proptest! {
         }
         prop_assert_eq!(&writer.finish().unwrap().0, &bytes);
 
-        // So do batches that are written in steps, and stripes make up the file.
+        // So do batches that are written in steps; and the stripes together contain all rows.
         let mut writer = Writer::try_new(Vec::new(), &schema, options.clone()).unwrap();
         for batch in &batches {
             writer.write_in_steps(batch, part, || Ok(())).unwrap();
@@ -86,7 +86,7 @@ proptest! {
         let stripes: Vec<_> = stripes.map(|stripe| reader.read_stripe(stripe, options.clone()).unwrap()).collect();
         assert_same(&schema, &batches, &stripes);
 
-        // What the writer says of its file is what the file says.
+        // The writer's result matches the file.
         let metadata = reader.metadata();
         prop_assert_eq!(&file.schema, &metadata.schema);
         prop_assert_eq!(file.schema.to_string(), types.to_string());
@@ -99,7 +99,7 @@ proptest! {
         let offsets: Vec<_> = metadata.footer.stripes.iter().filter_map(|stripe| stripe.offset).collect();
         prop_assert_eq!(file.stripes.iter().map(|stripe| stripe.offset).collect::<Vec<_>>(), offsets);
 
-        // Rows here and there: the index leads to them.
+        // Read scattered rows, which the index locates.
         let rows = file.rows;
         let mut merged: Vec<std::ops::Range<u64>> = Vec::new();
         for start in (0..3).map(|third| rows * third / 3).filter(|start| *start < rows) {
@@ -122,7 +122,7 @@ proptest! {
     }
 }
 
-/// What a table's manifest needs of a file, from the writer alone: ids, counts, nulls, bounds, stripes' offsets.
+/// The writer returns what a manifest needs: field ids, counts, nulls, bounds, stripe offsets.
 #[test]
 fn a_finished_file_tells_its_metrics() {
     use arrow_array::{Int64Array, StringArray};
@@ -154,7 +154,7 @@ fn a_finished_file_tells_its_metrics() {
     assert_eq!(file.statistics[2].has_null, Some(false));
 }
 
-/// Ranges of rows that are close are decoded as one: the row groups between them have to be fetched, too.
+/// Row ranges that are close together are decoded as one, so the row groups between them must be fetched too.
 #[test]
 fn rows_that_are_close_with_row_groups_between_them() {
     use arrow_array::StringArray;
@@ -179,7 +179,7 @@ fn rows_that_are_close_with_row_groups_between_them() {
     }
 }
 
-/// The caller is asked before each step; its error ends the file.
+/// The writer calls `check` before each step; an error of `check` ends the file.
 #[test]
 fn a_writer_stops_when_it_is_told_to() {
     let array: arrow_array::ArrayRef = Arc::new(arrow_array::Int64Array::from_iter_values(0..10));
