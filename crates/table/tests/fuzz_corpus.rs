@@ -1,6 +1,6 @@
-//! The fuzz targets of this crate over their stored corpus and over seeded mutations of it.
+//! Runs the fuzz targets of this crate on their stored corpus and on seeded mutations of it.
 //!
-//! `make fuzz` goes on from the same corpus with coverage; this runs wherever the tests run.
+//! `make fuzz` continues from the same corpus with coverage; this test runs with all others.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // helpers of tests
 

@@ -1,5 +1,5 @@
-//! Arrow files whose buffers are compressed with ZSTD, which the library reads by a feature that nothing but these
-//! tests needs.
+//! Reads Arrow files whose buffers are compressed with ZSTD, which the arrow crate does with a feature that only these
+//! tests would need.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -13,10 +13,10 @@ use arrow_ipc::{Block, CompressionType, root_as_footer, root_as_message};
 use arrow_schema::{DataType, Schema};
 use libtest_mimic::Failed;
 
-/// What ends a file: the length of its footer, and who made it.
+/// Bytes at the end of a file: the length of its footer, and the magic.
 const END: usize = 4 + 6;
 
-/// The columns of a file, and its batches.
+/// Reads the columns of a file, and its batches.
 pub fn read(path: &Path) -> Result<(Arc<Schema>, Vec<RecordBatch>), Failed> {
     let bytes = std::fs::read(path)?;
     let end = bytes.len() - END;
@@ -31,7 +31,7 @@ pub fn read(path: &Path) -> Result<(Arc<Schema>, Vec<RecordBatch>), Failed> {
 fn batch(bytes: &[u8], block: &Block, schema: &Arc<Schema>) -> Result<RecordBatch, Failed> {
     let start = usize::try_from(block.offset())?;
     let body = start + usize::try_from(block.metaDataLength())?;
-    // A marker and the length of the message.
+    // Skip a marker and the length of the message.
     let message = root_as_message(&bytes[start + 8..body]).map_err(|error| error.to_string())?;
     let about = message.header_as_record_batch().ok_or("a message that is no batch")?;
     if about.compression().is_some_and(|compression| compression.codec() != CompressionType::ZSTD) {
@@ -56,7 +56,7 @@ fn batch(bytes: &[u8], block: &Block, schema: &Arc<Schema>) -> Result<RecordBatc
     Ok(RecordBatch::try_new(Arc::clone(schema), columns.collect::<Result<Vec<ArrayRef>, Failed>>()?)?)
 }
 
-/// The lengths and the buffers of the columns that are left, depth first.
+/// The lengths and the buffers of the remaining columns, depth first.
 struct Parts {
     nodes: VecDeque<usize>,
     buffers: VecDeque<Buffer>,

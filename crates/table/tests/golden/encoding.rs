@@ -1,4 +1,4 @@
-//! Arrow values in the JSON encoding of the golden data ("The JSON encoding of values" of its README).
+//! Converts Arrow values to the JSON encoding of the golden data ("The JSON encoding of values" in its README).
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -102,7 +102,7 @@ pub fn pick(row: &Json, names: &[&str]) -> Json {
     Json::Object(members.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>())
 }
 
-/// Fails at the first member in which two values differ, and names it.
+/// Fails if two values differ, and names the first member that does.
 pub fn same(path: &str, found: &Json, expected: &Json) -> Result<(), Failed> {
     match (found, expected) {
         (Json::Object(a), Json::Object(b)) if a.keys().eq(b.keys()) => {

@@ -1,4 +1,4 @@
-//! `expected/NAME/incremental.json.gz`: files and rows that Java reads between two snapshots, appended and changed.
+//! `expected/NAME/incremental.json.gz`: appended and changed files and rows that Java reads between two snapshots.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn check(table: &Table, case: &Json) -> Result<(), Failed> {
     let range = Range { from: point("from_exclusive"), to: point("to_inclusive"), ..Range::default() };
     let scan = Scan::appends(table.storage.clone(), table.metadata.clone(), &range)?;
     appends(table, case, &scan)?;
-    // The range that begins with the snapshot after the one left out is the same.
+    // The range from the next snapshot, inclusive, is the same.
     if let Some(from) = case["from_exclusive"].as_i64() {
         let first = table.metadata.ancestors(case["to_inclusive"].as_i64().unwrap());
         let first = first.filter(|snapshot| snapshot.parent_snapshot_id == Some(from)).last().unwrap();
@@ -68,7 +68,7 @@ fn appends(table: &Table, case: &Json, scan: &Scan) -> Result<(), Failed> {
 }
 
 fn changelog(table: &Table, case: &Json, scan: &Scan) -> Result<(), Failed> {
-    // Where the reference refuses (delete files), `changes` has the law.
+    // If the reference refuses (delete files), the laws of `changes` apply.
     let Some(expected) = case["changelog_tasks"].as_array() else { return Ok(()) };
     let plan = scan.plan()?;
     let encoded = |found| encoding::same("changelog_tasks", &Json::Array(found), &sorted(expected));
@@ -82,14 +82,14 @@ fn changelog(table: &Table, case: &Json, scan: &Scan) -> Result<(), Failed> {
     assert_eq!(rows_of::count(scan, None)?, i64::try_from(rows.len())?);
     compared(scan, case)?;
     let rows = &rows;
-    // A worker elsewhere reads the same.
+    // Another worker reads the same from serialized tasks.
     let mut batches = Vec::new();
     for one in scan.tasks(&plan, &wanted, &SplitOptions::default())? {
         let one = wire::from_bytes(&wire::to_bytes(&one)?)?;
         batches.extend(task::rows(one, &table.storage, None)?.collect::<Result<Vec<_>, _>>()?);
     }
     same_rows("changelog_rows of tasks", &encoding::rows(&batches), rows)?;
-    // What tells of the change can be read without the rows.
+    // The columns of the change can be read without the columns of the rows.
     let named = ["_change_type".to_owned(), "_change_ordinal".to_owned()];
     let wanted = scan.wanted(Some(&named))?;
     let batches = rows_of::rows(scan, &plan, &wanted, None)?.collect::<Result<Vec<_>, _>>()?;
@@ -116,7 +116,7 @@ fn changes(table: &Table, plan: &Plan) -> Result<Vec<Json>, Failed> {
     Ok(found)
 }
 
-/// The reference's rows come of its view of changes.
+/// Compares rows with those of the changelog view of the reference.
 fn compared(scan: &Scan, case: &Json) -> Result<(), Failed> {
     let by_id = Updates { identifier_columns: Some(vec!["id".to_owned()]) };
     for (name, net_changes, updates) in
@@ -131,9 +131,9 @@ fn compared(scan: &Scan, case: &Json) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The reference takes no rows with bytes in them for equal, since it compares Java's arrays: it leaves them in where a
-/// snapshot deletes and inserts them again (docs/differences.md). Where it has left out what there is to leave out this
-/// changes nothing.
+/// Removes carried-over rows. The reference never considers rows with bytes equal, because it compares Java arrays, so
+/// it keeps those that a snapshot deletes and inserts again (docs/differences.md). If it has already removed all such
+/// rows, this changes nothing.
 fn without_carried_over(rows: &[Json], net_changes: bool) -> Vec<Json> {
     let is_before = |row: &Json| matches!(row["_change_type"].as_str(), Some("DELETE" | "UPDATE_BEFORE"));
     let mut ordered: Vec<&Json> = rows.iter().collect();
@@ -162,8 +162,8 @@ fn without_change(row: &Json) -> Json {
     row
 }
 
-/// Whatever the reference says: the rows before a snapshot and its changes are the rows after it, and its changes net
-/// of each other are the difference of both.
+/// Laws that hold without the reference: the rows before a snapshot plus its changes are the rows after it, and its net
+/// changes are the difference of the two.
 pub fn laws(table: &Table) -> Vec<Trial> {
     let snapshots =
         table.metadata.snapshots().iter().filter(|snapshot| {

@@ -1,11 +1,10 @@
-//! Runs what the golden tables say through planning and reading, one test a case.
+//! Compares planning and reading with the golden tables, one test per case.
 //!
-//! The folder comes from `ICEFIELD_GOLDEN`; without it the copy in `tests/data/golden` is used, else
-//! `../shared/golden`. Nothing of a set's content is known here, and a part that a set lacks is skipped: a table
-//! without files is ignored. Tables are unpacked to a scratch folder and found there by relocation, whatever location
-//! their metadata name.
+//! The folder is `ICEFIELD_GOLDEN`, or else the copy in `tests/data/golden`, or else `../shared/golden`. The code does
+//! not depend on the contents of a set; missing parts are skipped, and tables without files are ignored. Tables are
+//! unpacked to a scratch folder and relocated there, whatever location their metadata has.
 
-// A test without the harness: clippy does not see that it is one, and a malformed set may end it.
+// Clippy does not recognize a test without the harness, and a malformed set may end it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod arrow_file;
@@ -24,7 +23,7 @@ use libtest_mimic::{Arguments, Trial};
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    // A dot a case, as `cargo test --quiet` has it elsewhere; `-- --format pretty` names each.
+    // Print a dot per case, like `cargo test --quiet`; `-- --format pretty` names each case.
     arguments.quiet |= arguments.format.is_none();
     let Some(golden) = tables::Golden::find() else {
         eprintln!("no golden data: set ICEFIELD_GOLDEN");

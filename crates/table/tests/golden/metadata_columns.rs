@@ -1,4 +1,4 @@
-//! `expected/NAME/metadata_columns.arrow` and `lineage.arrow`: where rows lie, and their row ids.
+//! `expected/NAME/metadata_columns.arrow` and `lineage.arrow`: the files and positions of rows, and their row ids.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ use crate::{arrow_file, encoding, refused};
 const ROW_ID: &str = "_row_id";
 const SEQUENCE_NUMBER: &str = "_last_updated_sequence_number";
 
-/// Rows that are deleted, and that the set has nevertheless (docs/differences.md): by the first column.
+/// Deleted rows that the set contains nevertheless (docs/differences.md), by their first column.
 const DELETED: [(&str, &[i64]); 2] = [("del_eq_evolution", &[2, 14, 29]), ("del_eq_types", &[23])];
 
-/// One trial for the rows of now, and one a snapshot for their ids.
+/// One trial for the current rows, and one per snapshot for their row ids.
 pub fn trials(table: &Table) -> Vec<Trial> {
     let mut trials = Vec::new();
     if let Some(file) = file(table, "metadata_columns") {
@@ -43,7 +43,7 @@ fn file(table: &Table, what: &str) -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-/// Compares the rows of a snapshot, or of now, with a batch of a file, or all of it.
+/// Compares the rows of a snapshot, or the current ones, with one batch of a file, or all batches.
 fn check(table: &Table, file: &Path, snapshot_id: Option<i64>, batch: Option<u64>) -> Result<(), Failed> {
     let (schema, mut expected) = arrow_file::read(file)?;
     if let Some(number) = batch {
@@ -74,8 +74,8 @@ fn check(table: &Table, file: &Path, snapshot_id: Option<i64>, batch: Option<u64
     encoding::same("rows", &sorted(found), &sorted(expected))
 }
 
-/// A row with the path that the set writes; and without a sequence number where it has no row id, which the library's
-/// Avro reader alone tells (docs/differences.md).
+/// A row with the path as in the set. The sequence number is removed if there is no row id, because only the Avro
+/// reader of the library returns it then (docs/differences.md).
 fn as_expected(table: &Table, mut row: Json) -> Json {
     if let Some(path) = row.get("_file").and_then(Json::as_str) {
         row["_file"] = table.relative(path).into();

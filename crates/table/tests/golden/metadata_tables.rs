@@ -1,4 +1,4 @@
-//! Every metadata table of every golden table equals the reference's, row for row.
+//! Compares every metadata table of every golden table with that of the reference, row by row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
@@ -18,19 +18,19 @@ use crate::tables::Table;
 /// Rows by the name of their metadata table.
 type Expected = BTreeMap<String, Vec<Json>>;
 
-/// One test a metadata table that the set has rows of, anywhere.
+/// One test per metadata table for which the set has rows.
 pub fn trials(tables: &[Table]) -> Vec<Trial> {
     let expected: Vec<(&Table, Expected)> = tables.iter().filter_map(|table| Some((table, read(table)?))).collect();
     let kinds: BTreeSet<String> = expected.iter().flat_map(|(_, rows)| rows.keys().cloned()).collect();
     let mut trials = Vec::new();
     for (table, mut rows) in expected {
-        // Where there are snapshots there are manifests: without those, the reference was asked for some tables only.
+        // If there are snapshots but no manifests, the reference was asked for some metadata tables only.
         let all_asked = rows.contains_key("metadata_log_entries")
             && rows.contains_key("snapshots") == rows.contains_key("all_manifests");
         let failed = table.facts["metadata_table_errors"].clone();
         for kind in &kinds {
             let Some(rows) = rows.remove(kind).or(all_asked.then(Vec::new)) else { continue };
-            // Where the reference fails, there is nothing to compare with but that we do not.
+            // If the reference fails, the test only checks that we do not.
             let rows = if failed[kind].is_string() { None } else { Some(rows) };
             let (inspect, kind) = (inspect(table), kind.clone());
             let location = table.metadata_file.clone();
@@ -79,7 +79,7 @@ fn scan(inspect: &Inspect, table: MetadataTable, columns: Option<Vec<String>>) -
     Ok(encoding::rows(&batches))
 }
 
-/// Whether a metadata table may refuse: a partition transform is not known.
+/// Whether a metadata table may be refused, because a partition transform is unknown.
 fn may_refuse(inspect: &Inspect) -> bool {
     let mut fields = inspect.metadata.partition_specs().iter().flat_map(|spec| &spec.fields);
     fields.any(|field| matches!(field.transform, Transform::Unknown(_)))
@@ -96,14 +96,14 @@ fn check(name: &str, inspect: &Inspect, kind: &str, expected: Option<Vec<Json>>,
     };
     let Some(mut expected) = expected else { return Ok(()) };
     if let Some(first) = expected.first() {
-        // The set leaves out `row` of position deletes where no file has rows.
+        // The set omits `row` of position deletes if no file has rows.
         let given: Vec<&str> = first.as_object().unwrap().keys().map(String::as_str).collect();
         let same = |name: &&&str| **name != "row" || given.contains(*name);
         assert_eq!(names.iter().filter(same).copied().collect::<Vec<_>>(), given, "columns of {kind}");
         found = encoding::sorted(found.iter().map(|row| encoding::pick(row, &given)).collect());
     }
     if table == MetadataTable::MetadataLogEntries {
-        // The file that is open has the name that it was opened by.
+        // The current metadata file is named by the path with which it was opened.
         let file = Json::from(location);
         let is_open = |row: &&mut Json| row["file"].as_str().is_some_and(|file| file.ends_with(location));
         expected.iter_mut().filter(is_open).for_each(|row| row["file"] = file.clone());
@@ -113,7 +113,7 @@ fn check(name: &str, inspect: &Inspect, kind: &str, expected: Option<Vec<Json>>,
     for (found, expected) in found.iter().zip(&expected) {
         encoding::same(kind, found, expected)?;
     }
-    // Each column alone is the same as in company.
+    // Each column read alone is the same as together with others.
     for name in names.iter().filter(|name| expected.first().is_some_and(|row| row.get(**name).is_some())) {
         let alone = scan(inspect, table, Some(vec![(*name).to_owned()]))?;
         let among: Vec<Json> = expected.iter().map(|row| encoding::pick(row, &[name])).collect();
@@ -122,7 +122,7 @@ fn check(name: &str, inspect: &Inspect, kind: &str, expected: Option<Vec<Json>>,
     Ok(())
 }
 
-/// `all_files` and `all_delete_files`, which the reference was not asked for, follow from the others.
+/// Checks `all_files` and `all_delete_files`, for which the reference was not asked, against the other tables.
 fn all_files(inspect: &Inspect) -> Result<(), Failed> {
     let mut parts = scan(inspect, MetadataTable::AllDataFiles, None)?;
     parts.extend(scan(inspect, MetadataTable::AllDeleteFiles, None)?);

@@ -1,8 +1,7 @@
-//! Metrics of written files: a data file of the reference, written again by us, has the metrics that the reference gave
-//! it.
+//! Metrics of written files: when we write a data file of the reference again, it has the same metrics.
 //!
-//! Column sizes are the encoder's own and not compared. Files that were written under another schema than the current
-//! one, or whose manifest entry has no metrics, are passed over.
+//! Column sizes depend on the encoder and are not compared. Files with another schema than the current one, or without
+//! metrics in their manifest entry, are skipped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 
 use super::tables::Table;
 
-/// One trial a table that has files to compare.
+/// One trial per table with files to compare.
 pub fn trials(table: &Table) -> Vec<Trial> {
     let Ok(scan) = Scan::new(table.storage.clone(), table.metadata.clone(), &At::default()) else { return Vec::new() };
     let Ok(plan) = (Scan { metrics: Metrics::all(), ..scan }).plan() else { return Vec::new() };
@@ -35,7 +34,7 @@ pub fn trials(table: &Table) -> Vec<Trial> {
             let name = file.file_path.rsplit('/').next().unwrap_or_default().to_owned();
             let (storage, metadata) = (table.storage.clone(), table.metadata.clone());
             let check = move || {
-                // Metrics of Parquet files are compared, whatever the table writes by now.
+                // Write Parquet, whatever the current default format of the table.
                 let mut properties = metadata.properties().clone();
                 properties.insert("write.format.default".to_owned(), "parquet".to_owned());
                 let order = metadata.default_sort_order().clone();
@@ -58,7 +57,7 @@ fn check(
     let spec = Arc::new(icefield_format::spec::PartitionSpec::unpartitioned());
     let location = format!("memory://golden-metrics/{}", uuid::Uuid::new_v4());
     let config = WriterConfig { properties, ..WriterConfig::new(Storage::default(), location, schema.clone(), spec) };
-    // The order sets the modes only: rows stay as they are.
+    // The sort order only sets the metrics modes; rows stay as they are.
     let config = WriterConfig { order: Some(order), ..config };
     let columns = leaves(reader.parquet_schema());
     let Ok(mut writer) = TableWriter::new(config, reader.schema()) else { return Ok(()) };
@@ -87,7 +86,7 @@ fn check(
         let all = bounds.iter().flatten().filter(|(id, _)| uuid(*id));
         all.map(|(id, bytes)| (*id, u128::from_be_bytes(bytes.as_slice().try_into().unwrap()))).collect()
     };
-    // Of uuids we write bounds that hold in both orders (docs/differences.md, "Bounds of uuids").
+    // Our bounds of UUIDs are valid in both orders (docs/differences.md, "Bounds of uuids").
     let (least, most) = (of_uuids(&file.lower_bounds), of_uuids(&file.upper_bounds));
     let (our_least, our_most) = (of_uuids(&ours.lower_bounds), of_uuids(&ours.upper_bounds));
     for (id, least) in &least {
@@ -104,7 +103,7 @@ fn check(
     compare("upper bounds", &plain(&file.upper_bounds), &plain(&ours.upper_bounds))
 }
 
-/// Path, id and stored type of a leaf.
+/// The path, id and physical type of a leaf.
 type Leaf = (String, Option<i32>, PhysicalType);
 
 fn leaves(schema: &SchemaDescriptor) -> Vec<Leaf> {

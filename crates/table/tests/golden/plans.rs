@@ -1,4 +1,4 @@
-//! `expected/NAME/plans.json.gz`: the files, deletes, residuals and splits that Java's planner answers.
+//! `expected/NAME/plans.json.gz`: the files, deletes, residuals and splits of Java's planner.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -62,14 +62,14 @@ fn expression(json: &Json, schema: &Schema) -> Result<Expr, icefield_table::Erro
     Ok(Expr::from_json_typed(json, schema).or_else(|_| Expr::from_json(json))?)
 }
 
-/// Whether the reference failed by a defect of its own (docs/differences.md): it cannot find the column of an equality
-/// delete that was dropped since, and it dereferences null where a partition value is null.
+/// Whether the reference failed because of a bug (docs/differences.md): it does not find the column of an equality
+/// delete if the column was dropped later, and it dereferences null if a partition value is null.
 fn defect(error: &Json) -> bool {
     let text = error.as_str().unwrap_or_default();
     text.contains("Cannot find required field for ID") || text.starts_with("NullPointerException")
 }
 
-/// What is compared of a file.
+/// The parts of a planned file that are compared.
 #[derive(Debug, PartialEq)]
 struct File {
     spec_id: i64,
@@ -90,7 +90,7 @@ fn same_files(table: &Table, case: &Json, plan: &Plan, scan: &Scan) -> Result<()
             return Err(format!("{}: {path} is expected twice", case["expr"]).into());
         }
         let Some(found) = ours.remove(path) else {
-            // The reference keeps some files that hold no matching row; the set says which rows match.
+            // The reference keeps some files without a matching row; the set says which rows match.
             if holds_no_match(table, case, scan, path, plan)? {
                 continue;
             }
@@ -122,7 +122,7 @@ fn same_files(table: &Table, case: &Json, plan: &Plan, scan: &Scan) -> Result<()
     }
 }
 
-/// A count that metadata tell is the number of matching rows.
+/// Checks that a row count from metadata is the number of matching rows.
 fn same_count(case: &Json, plan: &Plan) -> Result<(), Failed> {
     match (case["row_count"].as_i64(), plan.exact_row_count()?) {
         (Some(wanted), Some(found)) if wanted != found => {
@@ -132,8 +132,8 @@ fn same_count(case: &Json, plan: &Plan) -> Result<(), Failed> {
     }
 }
 
-/// Whether the plan may lack a file: it belongs to the table, and none of its rows, all read, matches. Of a file that
-/// cannot be read yet, and of one with deleted rows, the counts say what they can.
+/// Whether the plan may lack a file: it belongs to the table, and none of its rows matches, judging by all of its rows.
+/// For a file that cannot be read yet, and for one with deleted rows, the counts must suffice.
 fn holds_no_match(table: &Table, case: &Json, scan: &Scan, path: &str, plan: &Plan) -> Result<bool, Failed> {
     let everything = Scan { filter: Expr::True, ..scan.clone() };
     let all = everything.plan()?;
@@ -160,20 +160,21 @@ fn holds_no_match(table: &Table, case: &Json, scan: &Scan, path: &str, plan: &Pl
     Ok(matching == 0 || deleted && leaves_out_nothing(case, plan))
 }
 
-/// Whether the files of a plan together have no fewer rows than match.
+/// Whether the files of a plan have at least as many rows as match.
 fn leaves_out_nothing(case: &Json, plan: &Plan) -> bool {
     let rows: i64 = plan.manifests.iter().flat_map(|manifest| manifest.entries.record_count.values()).sum();
     case["row_count"].as_i64().is_some_and(|wanted| wanted <= rows)
 }
 
-/// Whether the set itself says that the reference's reader finds fewer rows than match (ORC metrics of nested columns).
+/// Whether the reader of the reference finds fewer rows than match, according to the set (ORC metrics of nested
+/// columns).
 fn loses_rows(case: &Json) -> bool {
     let read = case["generic_reader_row_count"].as_i64();
     case["row_count"].as_i64().zip(read).is_some_and(|(matching, read)| read < matching)
 }
 
-/// The reference compares null partition values as the smallest ones, so that below a NOT it takes them for matching
-/// where no row with null matches (docs/differences.md).
+/// The reference treats null partition values as the smallest ones. So it keeps them below a NOT, although no row with
+/// null matches (docs/differences.md).
 fn null_under_not(case: &Json, null_partitions: &BTreeSet<String>, path: &str) -> bool {
     case["expr"].to_string().contains("\"not\"") && null_partitions.contains(path)
 }
@@ -191,8 +192,9 @@ fn null_partitions(table: &Table, plan: &Plan) -> BTreeSet<String> {
     found
 }
 
-/// The reference orders uuids as two signed numbers and so takes bounds for apart that meet: links of ours that it
-/// lacks are right where the equality delete has a column of that type (docs/differences.md).
+/// Removes deletes that the reference does not link to a file because it orders UUIDs as two signed numbers, and
+/// therefore considers overlapping bounds disjoint. Our additional links are right if the equality delete has a column
+/// of that type (docs/differences.md).
 fn without_uuid_deletes(mut found: File, expected: &File, plan: &Plan, table: &Table, scan: &Scan) -> File {
     let uuid = |id: &i32| {
         let field = scan.schema.find_field(*id);
@@ -207,7 +209,7 @@ fn without_uuid_deletes(mut found: File, expected: &File, plan: &Plan, table: &T
     found
 }
 
-/// Operands of one operator in one order: their order has no meaning.
+/// Sorts the operands of each operator, as their order has no meaning.
 fn canonical(expr: &BoundExpr) -> String {
     fn visit(json: &Json) -> Json {
         let kind = json["type"].as_str().unwrap_or_default();
@@ -333,7 +335,7 @@ fn same_tasks(table: &Table, case: &Json, plan: &Plan) -> Result<(), Failed> {
     let mut theirs: Vec<Vec<String>> = theirs.iter().map(sorted).collect();
     ours.sort();
     theirs.sort();
-    // Which pieces share a task depends on the order in which the reference met the manifests.
+    // Which pieces share a task depends on the order in which the reference read the manifests.
     let pieces = |tasks: &[Vec<String>]| {
         let mut all: Vec<String> = tasks.concat();
         all.sort();

@@ -1,5 +1,5 @@
-//! What is not built yet may refuse (README, "What stands, and what refuses"), and is counted apart; whatever else
-//! refuses fails.
+//! Features that are not built yet may be refused (README, "What stands, and what refuses"), and these refusals are
+//! counted. All other refusals are failures.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use libtest_mimic::Failed;
 
 static REFUSED: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
 
-/// Notes a refusal of a table that may refuse; else it is a failure.
+/// Records a refusal if the table may be refused; otherwise it is a failure.
 pub fn note(table: &str, may: bool, message: &str) -> Result<(), Failed> {
     if !may {
         return Err(format!("nothing here is unbuilt, and yet: {message}").into());
@@ -19,7 +19,7 @@ pub fn note(table: &str, may: bool, message: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Whether a plan may refuse to be read: a variant is perhaps shredded.
+/// Whether reading a plan may be refused, because a variant may be shredded.
 pub fn may_refuse(plan: &Plan, schema: &Schema) -> bool {
     fn variant(ty: &Type) -> bool {
         match ty {
@@ -32,8 +32,8 @@ pub fn may_refuse(plan: &Plan, schema: &Schema) -> bool {
     !plan.is_empty() && schema.fields().iter().any(|field| variant(&field.ty))
 }
 
-/// Prints how many cases of each table were refused, and returns whether a table of the repository's own set has more
-/// of them than `tests/golden/refused.json`.
+/// Prints how many cases of each table were refused. Returns whether a table of the repository's set has more of them
+/// than in `tests/golden/refused.json`.
 pub fn report() -> bool {
     let refused = REFUSED.lock().unwrap();
     let listed: Vec<String> = refused.iter().map(|(table, count)| format!("{table} {count}")).collect();

@@ -35,7 +35,7 @@ impl Pointer for Location {
     }
 }
 
-/// One trial a history.
+/// One trial per history.
 pub fn trials(cases: Vec<Json>) -> Vec<Trial> {
     let numbered = cases.into_iter().enumerate().filter(|(_, case)| case["kind"] == "table");
     let trial = |(number, case): (usize, Json)| Trial::test(format!("row_lineage::{number}"), move || history(&case));
@@ -81,7 +81,7 @@ fn history(case: &Json) -> std::result::Result<(), Failed> {
     Ok(())
 }
 
-/// The files that a step adds: named as those of its manifests that no earlier step knew, with as many rows as it says.
+/// The files that a step adds: those in its manifests that no earlier step had, with their numbers of rows.
 fn added(step: &Json, known: &mut HashSet<String>) -> std::result::Result<Vec<DataFile>, Failed> {
     let manifests = step["manifests"].as_array().into_iter().flatten();
     let entries = manifests.flat_map(|manifest| manifest["entries"].as_array().into_iter().flatten());

@@ -1,4 +1,4 @@
-//! `expected/NAME/rows-K.jsonl.gz`: the rows of tables with types that Arrow files of the set do not hold.
+//! `expected/NAME/rows-K.jsonl.gz`: the rows of tables with types that the Arrow files of the set cannot represent.
 
 use std::io::{BufRead as _, BufReader};
 
@@ -13,7 +13,7 @@ use crate::encoding;
 use crate::refused;
 use crate::tables::Table;
 
-/// One trial a snapshot, and one of the table as it is now.
+/// One trial per snapshot, and one for the current table.
 pub fn trials(table: &Table) -> Vec<Trial> {
     let snapshots = table.facts["snapshots"].as_array().into_iter().flatten();
     let states = snapshots.map(|item| (item["snapshot_id"].as_i64(), item)).chain([(None, &table.facts["current"])]);
@@ -47,7 +47,7 @@ fn check(table: &Table, snapshot_id: Option<i64>, item: &Json) -> Result<(), Fai
     };
     let found = encoding::rows(&batches);
     if table.name == "del_eq_types" && !plan.deletes.is_empty() {
-        // The library leaves out an equality delete by its bounds of uuids (docs/differences.md).
+        // The library skips an equality delete because of its UUID bounds (docs/differences.md).
         expected.retain(|row| row["id"] != 23);
     }
     assert_eq!(found.len(), expected.len(), "rows");
@@ -56,7 +56,7 @@ fn check(table: &Table, snapshot_id: Option<i64>, item: &Json) -> Result<(), Fai
     encoding::same("rows", &Json::Array(found), &expected)
 }
 
-/// The text of a variant is for people.
+/// Removes the text of variants, which is for people.
 fn without_text(json: Json) -> Json {
     match json {
         Json::Object(mut members) => {
@@ -70,7 +70,8 @@ fn without_text(json: Json) -> Json {
     }
 }
 
-/// ORC holds the last second before 1970 as the one after it, and the library writes it so (docs/differences.md).
+/// Accounts for the last second before 1970, which ORC stores as the second after it, and the library writes so
+/// (docs/differences.md).
 fn as_orc_has_it(found: &Json, expected: &Json) -> Json {
     const SECOND: i64 = 1_000_000;
     match (found, expected) {

@@ -1,4 +1,4 @@
-//! Golden tables, unpacked and opened.
+//! Unpacks and opens golden tables.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use icefield_format::metadata::TableMetadata;
 use icefield_table::storage::Storage;
 use serde_json::Value as Json;
 
-/// Where the makers of the tables had them.
+/// The folder in which the tables were created.
 const BASE: &str = "/tmp/icefield-golden";
 
 /// A set of golden data.
@@ -24,7 +24,7 @@ pub struct Golden {
 pub struct Table {
     pub name: String,
     pub expected: PathBuf,
-    /// What `table.json` says.
+    /// The contents of `table.json`.
     pub facts: Json,
     /// The location of the metadata, without a scheme.
     pub metadata_file: String,
@@ -40,24 +40,24 @@ impl Golden {
             Some(folder) => PathBuf::from(folder),
             None => places.into_iter().find(|folder| folder.is_dir())?,
         };
-        // Runs at the same time, on other sets perhaps, must not meet.
+        // Concurrent runs, perhaps with other sets, need different folders.
         let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("golden-{}", std::process::id()));
         Some(Self { folder, scratch })
     }
 
-    /// Removes what was unpacked.
+    /// Removes the unpacked files.
     pub fn clean(&self) {
         let _ = fs::remove_dir_all(&self.scratch);
     }
 
-    /// The cases of `vectors/NAME`, or none where the set lacks the file.
+    /// The cases of `vectors/NAME`; none if the set lacks the file.
     pub fn vectors(&self, name: &str) -> Vec<Json> {
         let Ok(text) = fs::read(self.folder.join("vectors").join(name)) else { return Vec::new() };
         serde_json::from_slice(&text).unwrap()
     }
 
-    /// The tables that the set expects something of, and the names of those whose files it lacks; one that cannot be
-    /// opened is a failure of the whole run.
+    /// The tables for which the set has expectations, and the names of those whose files it lacks. A table that cannot
+    /// be opened fails the whole run.
     pub fn tables(&self) -> (Vec<Table>, Vec<String>) {
         let Ok(expected) = fs::read_dir(self.folder.join("expected")) else { return Default::default() };
         let mut folders: Vec<PathBuf> = expected.map(|entry| entry.unwrap().path()).collect();
@@ -116,15 +116,15 @@ fn copy(from: &Path, to: &Path) {
 }
 
 impl Table {
-    /// A gzipped JSON document of what is expected, if the set has it: `plans` is the file that `plans_file` names,
-    /// else `plans.json.gz`.
+    /// A gzipped JSON document with expectations, if the set has it. For `plans`, it is the file named by `plans_file`,
+    /// or else `plans.json.gz`.
     pub fn expectation(&self, what: &str) -> Option<Json> {
         let named = self.facts[format!("{what}_file")].as_str().map(str::to_owned);
         let packed = fs::File::open(self.expected.join(named.unwrap_or_else(|| format!("{what}.json.gz")))).ok()?;
         Some(serde_json::from_reader(GzDecoder::new(packed)).unwrap())
     }
 
-    /// A location of the table as the expectations write it.
+    /// A location in the table, in the form of the expectations.
     pub fn relative<'a>(&self, location: &'a str) -> &'a str {
         match location.split_once(&format!("{BASE}/{}/", self.name)) {
             Some((_, rest)) => rest,

@@ -1,4 +1,4 @@
-//! Commits: every one is whole, none is lost, and what a crash leaves behind reads as before or after.
+//! Commits are atomic, none is lost, and after a crash the table is in the state before or after the commit.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,19 +20,19 @@ use icefield_table::{Appended, Error, Result};
 /// The pointer of one table.
 struct Catalog {
     location: Mutex<String>,
-    /// What the coming swaps do instead of what they should.
+    /// How the next swaps misbehave.
     moods: Mutex<Vec<Mood>>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Mood {
-    /// Refuses, as if another commit had been first.
+    /// Reports a conflict, as if another commit had been first.
     Conflict,
-    /// Swaps, and loses the reply.
+    /// Swaps, but the reply is lost.
     AppliedButLost,
-    /// Does nothing, and loses the reply.
+    /// Does nothing, and the reply is lost.
     Lost,
-    /// Swaps, and answers as if the request came a second time.
+    /// Swaps, and replies as if the request had come twice.
     Twice,
 }
 
@@ -111,7 +111,7 @@ impl Table {
         writer.finish().unwrap()
     }
 
-    /// The table as it was created, with other storage where that is to fail.
+    /// Opens the table as it was created, with another storage, which may fail.
     fn open(&self, storage: &Storage) -> icefield_table::Table {
         let catalog = PointerCatalog::new(storage.clone(), self.catalog.clone());
         icefield_table::Table::new(storage.clone(), Arc::new(catalog), self.opened.clone())
@@ -129,7 +129,7 @@ impl Table {
         Ok(self.open(&self.storage).update(Vec::new(), vec![update])?.committed().clone())
     }
 
-    /// A property as another writer sets it, who does not check it.
+    /// Sets a property like another writer that does not check it.
     fn set_elsewhere(&self, name: &str, value: &str) {
         let mut document = self.metadata().to_json_value();
         document["properties"][name] = value.into();
@@ -140,14 +140,14 @@ impl Table {
         self.storage.delete(&old).unwrap();
     }
 
-    /// Rows of the current snapshot, by its plan.
+    /// The number of rows of the current snapshot, from its plan.
     fn rows(&self) -> i64 {
         let scan = Scan::new(self.storage.clone(), Arc::new(self.metadata()), &At::default()).unwrap();
         let plan = scan.plan().unwrap();
         plan.manifests.iter().map(|m| total(&m.entries.record_count)).sum()
     }
 
-    /// Files of the metadata folder that no snapshot uses and that are no metadata files.
+    /// Files of the metadata folder that no snapshot uses and that are not metadata files.
     fn orphans(&self) -> Vec<String> {
         let metadata = self.metadata();
         let mut used = BTreeSet::new();
@@ -289,8 +289,8 @@ fn outcomes_are_told_apart() {
     }
 }
 
-/// How often a lost commit is made again is not guessed where the property cannot be read. A commit that is not lost
-/// needs none of these properties, so that one that corrects them lands.
+/// A conflict is an error if the retry properties are invalid, instead of guessing the number of retries. A commit
+/// without a conflict does not need these properties, so a commit that corrects them succeeds.
 #[test]
 fn a_lost_commit_refuses_retry_properties_that_cannot_be_read() {
     let expected = "an integer of at least 0";
@@ -357,7 +357,7 @@ fn updates_of_metadata_go_the_same_way() {
     assert_eq!(left.len(), 3, "{left:?}");
 }
 
-/// The table that has taken the place of another, under its name and in its folder.
+/// A table that replaced another one, with the same name and folder, is left alone.
 #[test]
 fn a_table_that_took_the_place_of_another_is_left_alone() {
     let table = Table::create("replaced", &[]);
@@ -366,7 +366,7 @@ fn a_table_that_took_the_place_of_another_is_left_alone() {
     let written = |table: &Table| -> Vec<String> {
         table.storage.list(&table.root).unwrap().into_iter().map(|entry| entry.path).collect()
     };
-    // The first attempt loses its race to what takes the place.
+    // The first attempt fails because of the table that replaces this one.
     let definition = TableDefinition {
         schema: Schema::new(0, vec![Field::required(1, "s", PrimitiveType::String)]).unwrap(),
         partition_spec: PartitionSpec::default(),
@@ -390,7 +390,8 @@ fn a_table_that_took_the_place_of_another_is_left_alone() {
     assert_eq!(*table.catalog.location.lock().unwrap(), other.location);
 }
 
-/// A clock that is behind the last commit, be it by a year, stops no commit: its time is that of the commit before.
+/// A clock that is behind the last commit, even by a year, does not prevent commits: they get the time of the last
+/// commit.
 #[test]
 fn a_clock_that_is_behind_stops_nothing() {
     let table = Table::create("clock", &[]);

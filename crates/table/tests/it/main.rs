@@ -1,6 +1,6 @@
-//! Tests of icefield-table by its public items.
+//! Tests of the public items of icefield-table.
 //!
-//! One program: each one more would compile and link all that the crate stands on.
+//! They are one program, because each program compiles and links all dependencies.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // helpers of tests
 

@@ -1,5 +1,5 @@
-//! Tables from end to end, without Python: created, appended to, planned, read, changed in transactions, raced for;
-//! over a catalog of pointers and over one that takes requirements and updates.
+//! End-to-end tests of tables, without Python: create, append, plan, read, transactions, conflicts. The catalog is one
+//! of pointers, or a service that takes requirements and updates.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,13 +22,13 @@ use icefield_table::storage::Storage;
 use icefield_table::write::{Matching, TableWriter, WriterConfig};
 use icefield_table::{Error, Result, Table};
 
-/// A catalog that is a service: it holds the metadata of one table, checks requirements and applies updates.
+/// A catalog service: it holds the metadata of one table, checks requirements and applies updates.
 #[derive(Default)]
 struct Service {
     table: Mutex<Option<Committed>>,
-    /// What becomes of the coming commits.
+    /// The answers to the next commits.
     answers: Mutex<Vec<Answer>>,
-    /// The requirements of all commits.
+    /// The requirements of all commits so far.
     asked: Mutex<Vec<UpdateRequirement>>,
     /// Whether the table cannot be loaded.
     is_deaf: Mutex<bool>,
@@ -38,7 +38,7 @@ struct Service {
 enum Answer {
     Lost,
     AppliedButUnknown,
-    /// Likewise, and nothing is answered after it.
+    /// Likewise, and all later requests fail.
     Forgotten,
     Refused,
 }
@@ -50,7 +50,7 @@ impl Catalog for Service {
         }
         let table = self.table.lock().unwrap().clone();
         let Committed { location, metadata } = table.ok_or_else(|| Error::NotFound { path: "the table".to_owned() })?;
-        // As it is read from an answer.
+        // A new copy, as if parsed from an answer.
         Ok(Committed { location, metadata: Arc::new((*metadata).clone()) })
     }
 
@@ -108,7 +108,7 @@ impl Catalog for Service {
     }
 }
 
-/// A catalog that holds a location.
+/// A catalog that stores a location.
 struct Location(Mutex<String>);
 
 impl Pointer for Location {
@@ -160,7 +160,7 @@ fn service(committed: &Committed) -> Arc<Service> {
     Arc::new(Service { table, ..Service::default() })
 }
 
-/// The same new table in each kind of catalog.
+/// Equal new tables, one in each kind of catalog.
 fn tables(properties: &[(&str, &str)]) -> [Table; 2] {
     let (storage, committed) = created(properties);
     let pointer = PointerCatalog::new(storage.clone(), Location(Mutex::new(committed.location.clone())));
@@ -194,7 +194,7 @@ fn subset() -> Matching {
     Matching { allow_missing: true, ignore_extra: false }
 }
 
-/// The ids of a table's rows, sorted, by a scan.
+/// The sorted ids of a table's rows, from a scan.
 fn rows(table: &Table) -> Vec<i64> {
     let scan = table.scan(&At::default()).unwrap();
     let plan = scan.plan().unwrap();
@@ -207,7 +207,7 @@ fn rows(table: &Table) -> Vec<i64> {
     ids
 }
 
-/// Files of the table's folders that its current metadata do not lead to, but for metadata files.
+/// Files in the table's folders that the current metadata does not refer to, except for metadata files.
 fn orphans(table: &Table) -> Vec<String> {
     let metadata = table.metadata();
     let mut used = Vec::new();
@@ -261,7 +261,7 @@ fn a_schema_changes_and_rows_of_it_are_appended_in_one_commit() {
         transaction.stage(Updates::new(Vec::new(), updates).unwrap()).unwrap();
         assert_eq!(stage(&mut transaction, with_places(&[(2, "here"), (3, "there")])).unwrap(), 2);
         transaction.stage(Updates::new(Vec::new(), vec![property("owner", "me")]).unwrap()).unwrap();
-        // Nobody sees any of it yet.
+        // Other readers see none of it yet.
         let before = table.refresh().unwrap();
         assert_eq!((rows(&before), before.metadata().current_schema_id()), (vec![1], 0));
 
@@ -286,7 +286,7 @@ fn changes_are_made_anew_on_top_of_what_others_committed() {
         let others = append_to(&table, ids(&[10, 20, 30])).unwrap();
         let table = table.commit(&mut transaction).unwrap();
         assert_eq!(rows(&table), [1, 2, 3, 10, 20, 30]);
-        // Row ids go on where the other commit ended.
+        // Row ids continue after those of the other commit.
         let first: Vec<_> =
             table.metadata().snapshots().iter().map(|snapshot| snapshot.first_row_id.unwrap()).collect();
         assert_eq!(first, [0, 3, 5]);
@@ -345,8 +345,8 @@ fn transactions_race_and_all_land_whole() {
     }
 }
 
-/// Each of two transactions appends rows and adds a column: one lands, the other is refused whole, and lands when it is
-/// made again of the table as it then is.
+/// Two transactions each append rows and add a column: one is committed, and the other is rejected as a whole, and
+/// succeeds when it is repeated on the new state of the table.
 #[test]
 fn two_transactions_of_rows_and_a_column_race() {
     fn attempt(opened: &Table, name: &str, id: i64) -> Result<Table> {
@@ -403,7 +403,7 @@ fn appends_add_the_columns_that_rows_have() {
 fn what_is_given_up_leaves_no_file() {
     for table in tables(&[]) {
         let table = append_to(&table, ids(&[1])).unwrap();
-        // Dropped, aborted, and ended by an error of its rows.
+        // Transactions that are dropped, aborted, or ended by an error of their rows.
         let mut transaction = table.transaction();
         stage(&mut transaction, ids(&[2])).unwrap();
         transaction.metadata().unwrap();
@@ -449,9 +449,9 @@ fn each_answer_of_a_catalog_has_its_outcome() {
     assert!(matches!(&refused, Error::Validation(_)), "{refused}");
     assert_eq!(orphans(&table.refresh().unwrap()), Vec::<String>::new());
 
-    // The answer is lost, and the commit is found.
+    // The answer is lost, but the commit is found.
     assert_eq!(rows(&answered(&[Answer::AppliedButUnknown], 4).unwrap()), [1, 4]);
-    // Nothing can be found out.
+    // The outcome cannot be determined.
     let unknown = answered(&[Answer::Forgotten], 5).unwrap_err();
     let Error::CommitStateUnknown { commit, .. } = unknown else { panic!("{unknown}") };
     let id = commit.snapshot_id.unwrap();
@@ -461,7 +461,7 @@ fn each_answer_of_a_catalog_has_its_outcome() {
     assert_eq!(orphans(&now), Vec::<String>::new());
 }
 
-/// A change of metadata alone has no snapshot to look for: the table is as it leaves it.
+/// A change of metadata only has no snapshot to look for; the commit is recognized by its effects on the metadata.
 #[test]
 fn changes_of_metadata_are_found_after_a_lost_answer() {
     let (storage, committed) = created(&[]);
@@ -482,7 +482,7 @@ fn changes_of_metadata_are_found_after_a_lost_answer() {
     }
 }
 
-/// What was made when it was staged is not made again for a service that answers with the same table.
+/// A staged snapshot is not written again if the service has the same table state.
 #[test]
 fn each_list_and_manifest_is_written_once() {
     for table in tables(&[]) {
@@ -531,7 +531,7 @@ fn files_that_the_caller_wrote_stay_the_callers() {
     catalog.answers.lock().unwrap().push(Answer::Refused);
     table.append_files(files.clone(), SnapshotOptions::default()).unwrap_err();
     assert_eq!(orphans(&table), [files[0].file_path.clone()]);
-    // Twice the same file is once.
+    // The same file given twice is added once.
     let twice = [files.clone(), files].concat();
     let change = SnapshotProducer::new(storage, Append::new(twice).unwrap(), SnapshotOptions::default());
     let mut transaction = table.transaction();
@@ -539,7 +539,7 @@ fn files_that_the_caller_wrote_stay_the_callers() {
     assert_eq!(rows(&table.commit(&mut transaction).unwrap()), [1]);
 }
 
-/// A transaction that creates a table with a row and a column more.
+/// A transaction that creates a table, appends a row and adds a column.
 fn creating(storage: &Storage, version: &str) -> (Transaction, Table) {
     let metadata = Arc::new(staged(&definition(&[("format-version", version)])).unwrap());
     let base = Committed { location: String::new(), metadata };
@@ -574,7 +574,7 @@ fn a_table_is_created_with_its_rows_in_one_commit() {
             assert_eq!(table.metadata().schemas().len(), 2);
             assert!(table.metadata().metadata_log().is_empty());
             assert!(transaction.create(&*catalog).is_err());
-            // Another one of this name: what was written for it is gone.
+            // A second table with this name fails, and its files are deleted.
             let (mut other, its_files) = creating(&storage, version);
             assert_eq!(data_files(&its_files), 1);
             assert!(matches!(other.create(&*catalog), Err(Error::Refused(_))));
@@ -602,7 +602,7 @@ fn files_of_a_table_stay_only_where_it_may_have_been_created() {
         drop(transaction);
         assert_eq!(data_files(&table), left);
         if answer == Answer::AppliedButUnknown {
-            // The answer is lost, and the table is there.
+            // The answer is lost, but the table exists.
             assert_eq!(created.unwrap().metadata.current_snapshot_id(), snapshot_id);
             continue;
         }

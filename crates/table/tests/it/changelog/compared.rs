@@ -1,4 +1,4 @@
-//! Compared rows of changelogs: against the difference of the states, which a naive count of every row tells.
+//! Changelogs with compared rows, against the difference of two states, computed by counting all rows.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,7 +21,7 @@ fn read(scan: &Scan, comparison: &Comparison) -> Result<Vec<RecordBatch>, Error>
     rows(scan, comparison, &*scan.wanted(None)?, None)?.collect()
 }
 
-/// Rows and their types of change, each with how often it is there.
+/// The number of occurrences of each row and its change type.
 fn told_of(batches: &[RecordBatch]) -> BTreeMap<String, i64> {
     let shown = batches.iter().flat_map(|batch| {
         let columns = batch.num_columns() - 2;
@@ -30,7 +30,7 @@ fn told_of(batches: &[RecordBatch]) -> BTreeMap<String, i64> {
     crate::changelog::rows::counted(shown)
 }
 
-/// What the difference of two states is told as.
+/// The changelog that represents the difference of two states.
 fn difference(before: &BTreeMap<String, i64>, after: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
     let mut found = BTreeMap::new();
     for row in before.keys().chain(after.keys()) {
@@ -80,7 +80,7 @@ proptest! {
         prop_assert_eq!(told_of(&found), expected);
     }
 
-    /// Updates are those rows with other types of change: every one before and after has the same identifier.
+    /// Updates are the same rows with other change types: each pair of before and after has the same identifier.
     #[test]
     fn updates_are_pairs_of_one_identifier(story in history(), net_changes: bool, filter in prop::option::of(prop::sample::select(vec!["id < 4", "k = 1 AND id > 1"]))) {
         let history = told(&story);
@@ -121,7 +121,7 @@ proptest! {
             }
         }
         if let Some(filter) = filter {
-            // A filter chooses among what the whole changelog tells.
+            // A filter selects rows of the whole changelog.
             let mut filtered = scan.clone();
             filtered.filter = Expr::parse(filter).unwrap();
             let bound = filtered.filter.bind(&scan.schema, true).unwrap();
@@ -136,7 +136,7 @@ fn plain(id: i64, s: &'static str) -> Row {
     Row { id, k: Some(1), s: Some(s), f: Some(f64::NAN), nested: Some(2) }
 }
 
-/// Two appends of two rows, then an update by rewriting.
+/// Two appends of two rows each, then an update by rewriting.
 fn updated(version: u8) -> History {
     let mut history = History::new(version);
     history.commit(&Step::Append(vec![vec![plain(1, "a"), plain(2, "a")]]), 0, false);
@@ -184,7 +184,7 @@ fn what_cannot_be_compared_is_told() {
         (by(&[]), "no identifier columns"),
         (by(&["k"]), "several deleted rows"),
     ] {
-        // All rows have one k: those of the first two snapshots are inserted, and one more is deleted by the third.
+        // All rows have the same k: the first two snapshots insert their rows, and the third deletes one more.
         let mut history = updated(2);
         history.commit(&Step::Remove(0), 0, false);
         history.commit(&Step::Equality { ids: vec![2], rows: vec![plain(0, "")], added: vec![] }, 0, false);

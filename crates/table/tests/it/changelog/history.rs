@@ -1,5 +1,4 @@
-//! A table with a past: files, manifests, lists and metadata as the commits of writers leave them, and what its rows
-//! are.
+//! A table with a history: files, manifests, manifest lists and metadata as from writers, and the expected rows.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -24,26 +23,27 @@ use icefield_table::storage::{Existing, Storage};
 use crate::changelog::rows::{Row, batch, schema, some};
 use crate::files::{FORMATS, write_file};
 
-/// What a commit does. Numbers choose among the files that there are.
+/// What a commit does. Numbers select among the existing files.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// Adds files.
     Append(Vec<Vec<Row>>),
     /// Deletes positions of files, in one delete file for several or one for each.
     Positions { targets: Vec<(usize, usize)>, apart: bool },
-    /// Deletes positions of a file by a vector, which takes the place of its other vector. In version 2: as positions.
+    /// Deletes positions of a file by a deletion vector, which replaces its previous vector; in version 2, by a
+    /// position delete file.
     Vector { target: usize, positions: Vec<usize> },
-    /// Deletes rows by values, and adds rows at the same time.
+    /// Deletes rows by values, and also adds rows.
     Equality { ids: Vec<i32>, rows: Vec<Row>, added: Vec<Row> },
-    /// Writes a file again with all rows but some, and some others; and forgets deletes of that file.
+    /// Rewrites a file without some rows, and with some others; drops the deletes of this file.
     Overwrite { target: usize, without: usize, added: Vec<Row> },
-    /// Takes a file away.
+    /// Removes a data file.
     Remove(usize),
-    /// Takes a delete file away: rows come back.
+    /// Removes a delete file, so that rows come back.
     Undelete(usize),
-    /// Writes the rows of all files into one; no row changes.
+    /// Rewrites the rows of all files to one file; no row changes.
     Compact,
-    /// Writes manifests again; no row changes.
+    /// Rewrites manifests; no row changes.
     Manifests,
 }
 
@@ -70,7 +70,7 @@ pub struct History {
     /// The rows before the first snapshot, and after each.
     pub states: Vec<Vec<Row>>,
     pub snapshots: Vec<i64>,
-    /// Whether a snapshot has changed rows.
+    /// For each snapshot, whether it changed rows.
     pub changes: Vec<bool>,
     version: u8,
     location: String,
@@ -108,7 +108,7 @@ impl History {
         }
     }
 
-    /// Commits a step; `merge` writes all manifests into one.
+    /// Commits a step; `merge` combines all manifests.
     pub fn commit(&mut self, step: &Step, format: usize, merge: bool) {
         let (mut added, mut removed) = (Vec::new(), BTreeSet::new());
         let mut operation = Operation::Overwrite;
@@ -201,7 +201,7 @@ impl History {
         if let Content::Data(rows) = &self.files[place].content { rows } else { &[] }
     }
 
-    /// The rows of a data file that no delete file deletes, by looking at every one of them.
+    /// The rows of a data file that no delete file deletes, by checking all delete files.
     fn live_rows(&self, place: usize) -> Vec<Row> {
         let data = &self.files[place];
         let deletes: Vec<&File> = self.live.iter().map(|place| &self.files[*place]).collect();
@@ -416,13 +416,13 @@ impl History {
         }
     }
 
-    /// The rows of a state, each with how often it is there.
+    /// The number of occurrences of each row in a state.
     pub fn counted(&self, state: usize) -> BTreeMap<String, i64> {
         crate::changelog::rows::counted(self.states[state].iter().map(Row::text))
     }
 }
 
-/// A few rows a group, so that files are read in parts.
+/// A few rows per row group, so that files are read in parts.
 fn groups(rows: &RecordBatch) -> Vec<RecordBatch> {
     let starts = (0..rows.num_rows()).step_by(3);
     starts.map(|start| rows.slice(start, 3.min(rows.num_rows() - start))).collect()

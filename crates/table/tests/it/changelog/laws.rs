@@ -1,4 +1,4 @@
-//! What was there before, and what changed, is what is there after; however it is read.
+//! The state before, plus the changelog, is the state after, however the changelog is read.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub fn changelog(history: &History, from: usize, to: usize) -> Scan {
     Scan::changelog(history.storage.clone(), history.metadata.clone(), &range).unwrap()
 }
 
-/// Adds the changes that rows tell to a state. The columns of the change are the last three.
+/// Applies the changes of a changelog to a state. The last three columns describe the change.
 pub fn replay(state: &mut BTreeMap<String, i64>, batches: &[RecordBatch]) {
     for batch in batches {
         let columns = batch.num_columns();
@@ -72,7 +72,7 @@ fn read(scan: &Scan) -> Vec<RecordBatch> {
     rows.collect::<Result<_, _>>().unwrap()
 }
 
-/// The same by tasks of small pieces, as they travel to other machines.
+/// Reads the same from serialized tasks of small pieces, as on other machines.
 fn read_by_tasks(scan: &Scan) -> Vec<RecordBatch> {
     let plan = scan.plan().unwrap();
     let options = SplitOptions { split_size: 200, open_file_cost: 1, ..SplitOptions::default() };
@@ -113,7 +113,7 @@ proptest! {
         }
     }
 
-    /// A filter chooses among the rows of the changelog.
+    /// A filter selects rows of the changelog.
     #[test]
     fn filters_choose_among_changes(story in history(), filter in prop::sample::select(vec!["id < 4", "k = 1", "s IS NULL OR f IS NAN"])) {
         let history = told(&story);

@@ -1,5 +1,4 @@
-//! Changelogs of random histories: appends, deletes of every kind, overwrites, compactions, delete files that are taken
-//! back.
+//! Changelogs of random histories: appends, deletes of every kind, overwrites, compactions, removed delete files.
 
 mod compared;
 mod history;

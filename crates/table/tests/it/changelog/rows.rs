@@ -1,4 +1,4 @@
-//! The rows of the histories: values drawn from small sets, so that rows and keys meet.
+//! The rows of the histories, with values from small sets, so that equal rows and keys are frequent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Row {
     pub k: Option<i32>,
     pub s: Option<&'static str>,
     pub f: Option<f64>,
-    /// Bytes of which a list and a map are made.
+    /// The value from which a list and a map are made.
     pub nested: Option<u8>,
 }
 
@@ -36,7 +36,7 @@ pub fn row() -> impl Strategy<Value = Row> {
 }
 
 impl Row {
-    /// The values of some columns, equal as texts where equality deletes say that they are equal.
+    /// The values of some columns as text; equal if equality deletes consider them equal.
     pub fn key(&self, ids: &[i32]) -> Vec<Option<String>> {
         let float = |value: f64| if value.is_nan() { "NaN".to_owned() } else { format!("{:x}", value.to_bits()) };
         let value = |id: &i32| match id {
@@ -49,7 +49,7 @@ impl Row {
         ids.iter().map(value).collect()
     }
 
-    /// The row as the rows of batches are shown.
+    /// The row in the same text form as rows of batches.
     pub fn text(&self) -> String {
         texts(&[batch(&schema(), std::slice::from_ref(self))]).remove(0)
     }
@@ -103,7 +103,7 @@ fn lists(rows: &[Row], ty: &DataType) -> ListArray {
     ListArray::new(element.clone(), made.offsets().clone(), made.values().clone(), made.nulls().cloned())
 }
 
-/// Maps of two entries, one way round in rows with an even id and the other in the others.
+/// Maps of two entries, whose order depends on whether the id is even.
 fn maps(rows: &[Row], ty: &DataType) -> MapArray {
     let names = MapFieldNames { entry: "entries".to_owned(), key: "key".to_owned(), value: "value".to_owned() };
     let mut maps = MapBuilder::new(Some(names), StringBuilder::new(), Int32Builder::new());
@@ -143,7 +143,7 @@ pub fn texts(batches: &[RecordBatch]) -> Vec<String> {
     batches.iter().flat_map(of_batch).collect()
 }
 
-/// How often each text is there.
+/// The number of occurrences of each text.
 pub fn counted(texts: impl IntoIterator<Item = String>) -> BTreeMap<String, i64> {
     let mut counts = BTreeMap::new();
     texts.into_iter().for_each(|text| *counts.entry(text).or_default() += 1);

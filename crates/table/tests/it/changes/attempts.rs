@@ -1,4 +1,4 @@
-//! What the attempts at one commit share, and what is left of those that fail.
+//! What the attempts of one commit share, and which files failed attempts leave behind.
 
 use icefield_format::manifest::ManifestContent;
 use icefield_table::Error;
@@ -30,8 +30,8 @@ fn a_lost_attempt_is_made_again_of_what_is_still_right() {
         let table = world.table(&world.storage.with_faults(plan.clone()));
         table.change(replacement(), SnapshotOptions::default()).unwrap();
         assert_eq!(world.live(ManifestContent::Data), names(["b", "c", "new"]));
-        // Two manifests once, and for each attempt a list and a metadata file; the list of the first is deleted, and
-        // its metadata file.
+        // Two manifests once, a manifest list and a metadata file for each attempt, and two deletes: of the list and
+        // the metadata file of the first attempt.
         assert_eq!(plan.steps(), 2 + 2 * 2 + 2, "v{version}");
         assert_eq!(world.summary("manifests-replaced").as_deref(), Some("1"));
         assert!(world.orphans().is_empty(), "{:?}", world.orphans());
@@ -43,8 +43,8 @@ fn a_lost_attempt_is_made_again_of_what_is_still_right() {
     }
 }
 
-/// Manifests that a transaction's first change wrote get new sequence numbers and row ids at the next attempt; what its
-/// later changes made of them must not keep the old ones.
+/// The manifests of a transaction's first change get new sequence numbers and row ids in the next attempt; manifests
+/// that later changes rewrote must not keep the old ones.
 #[test]
 fn a_transaction_that_is_made_again_hands_down_new_numbers() {
     for merge in ["true", "false"] {
@@ -90,7 +90,7 @@ fn what_another_commit_took_is_found_at_the_next_attempt() {
     let refused = world.change(delete()).unwrap_err();
     assert!(matches!(&refused, Error::Validation(message) if message.contains("not in the table: a")), "{refused}");
     assert!(world.orphans().is_empty());
-    // A filter finds more at the next attempt than at the first.
+    // A filter matches more files in the next attempt than in the first.
     world.lose_to(|world| {
         world.append(&[file("c", Some("x"), (0, 9))]);
     });
@@ -159,7 +159,7 @@ fn nothing_is_deleted_while_the_outcome_is_unknown() {
     overwrite.add_file(file("memory://changes/new", Some("x"), (0, 9))).unwrap();
     let result = world.change(overwrite);
     *world.catalog.unknown.lock().unwrap() = false;
-    // The swap was made, whatever the catalog could say of it.
+    // The swap took place, whatever the catalog reported.
     assert_eq!(world.metadata().snapshots().len(), before.snapshots().len() + 1);
     assert!(result.is_ok() || matches!(result, Err(Error::CommitStateUnknown { .. })), "{result:?}");
     assert_eq!(world.live(ManifestContent::Data), names(["memory://changes/new"]));

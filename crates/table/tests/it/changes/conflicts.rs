@@ -1,4 +1,4 @@
-//! What others have committed meanwhile: each kind of conflict, alone and in a lost attempt.
+//! Conflicts with other commits: each kind, before the first attempt and in a retry.
 
 use icefield_format::expr::Expr;
 use icefield_format::manifest::ManifestContent;
@@ -18,7 +18,7 @@ fn row_delta(from: i64, checks: impl FnOnce(&mut RowDelta)) -> RowDelta {
     delta
 }
 
-/// Another writer's commits after the first snapshot.
+/// Commits of another writer after the first snapshot.
 fn remove(world: &World, name: &str) {
     let mut delete = Delete::new();
     delete.delete_path(name);
@@ -54,7 +54,7 @@ fn row_deltas_find_what_was_added_and_removed() {
     let expected = format!("row delta: snapshot {} (delete) removed the data file b, which new deletes", snapshots[3]);
     assert!(found.starts_with(&expected), "{found}");
 
-    // What the filter excludes is no conflict.
+    // A file that the filter excludes is not a conflict.
     world
         .change(row_delta(from, |delta| {
             delta.conflict_detection_filter(filter("cat = 'z'"));
@@ -155,7 +155,7 @@ fn rewrites_find_new_deletes_of_what_they_replace() {
     delete_rows(&world, equality("theirs", "x"));
     let refused = world.refusal(rewrite(None));
     assert!(refused.contains("added the delete file theirs, which applies to a"), "{refused}");
-    // Equality deletes go on to apply to a file of the old sequence number; positions do not.
+    // Equality deletes still apply to a file with the old sequence number; position deletes do not.
     world.lose_to(|world| delete_rows(world, positions("positions", "x")));
     let refused = world.change(rewrite(Some(1))).unwrap_err().to_string();
     assert!(refused.contains("added the delete file positions, which applies to a"), "{refused}");
@@ -177,7 +177,7 @@ fn a_vector_of_another_writer_is_found_in_a_lost_attempt() {
     assert!(world.orphans().is_empty());
 }
 
-/// Data files that another row delta removes are missed, also where that one is a snapshot of deletes.
+/// Data files that another row delta removed are detected as missing, even if its snapshot only has deletes.
 #[test]
 fn data_files_that_deletes_are_for_must_exist() {
     let world = World::new(3, &[]);

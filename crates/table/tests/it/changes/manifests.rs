@@ -1,4 +1,4 @@
-//! What becomes of manifests and of summaries.
+//! The manifests and summaries of changes.
 
 use icefield_format::manifest::{ManifestContent, Status};
 use icefield_table::commit::SnapshotOptions;
@@ -49,7 +49,7 @@ fn removed_files_are_entries_of_the_snapshot_that_removed_them() {
         }
         assert_eq!(world.operation(), "delete");
 
-        // What another snapshot removed is gone from manifests that are written anew.
+        // Rewritten manifests omit entries that another snapshot removed.
         let mut delete = Delete::new();
         delete.delete_path("a");
         world.change(delete).unwrap();
@@ -73,7 +73,7 @@ fn a_filter_removes_whole_files_only() {
     assert!(refused.starts_with("mid: cannot delete the file: some of its rows match"), "{refused}");
     world.change(delete("id < 5 AND cat = 'y'")).unwrap();
     assert_eq!(world.live(ManifestContent::Data).len(), 3, "no row matches");
-    // The partition decides one half of the filter, and the metrics the other.
+    // The partition decides one part of the filter, and the metrics the other.
     world.change(delete("cat = 'x' AND id <= 20")).unwrap();
     assert_eq!(world.live(ManifestContent::Data), names(["high"]));
     world.change(delete("cat IS NULL")).unwrap();
@@ -116,7 +116,7 @@ fn files_that_are_not_there_are_missed_where_that_is_asked() {
     assert!(world.live(ManifestContent::Data).is_empty());
 }
 
-/// Manifests that cannot have the files are not read, however many there are.
+/// Manifests that cannot contain the files are not read, however many there are.
 #[test]
 fn a_change_reads_the_manifests_that_can_match() {
     let world = World::new(2, &[("commit.manifest-merge.enabled", "false")]);
@@ -129,7 +129,7 @@ fn a_change_reads_the_manifests_that_can_match() {
     overwrite.overwrite_by_filter(filter("cat = '07'"));
     overwrite.add_file(file("new", Some("07"), (0, 9))).unwrap();
     table.change(overwrite, SnapshotOptions::default()).unwrap();
-    // The metadata file, the manifest list and one manifest.
+    // It reads the metadata file, the manifest list and one manifest.
     assert_eq!(plan.read().0, 3);
     assert_eq!(world.live(ManifestContent::Data).len(), 40);
     assert_eq!(world.operation(), "overwrite");
@@ -237,13 +237,13 @@ fn delete_files_go_with_what_they_deleted() {
     world.change(delta).unwrap();
     assert_eq!(world.operation(), "delete");
     assert_eq!(world.summary("added-equality-delete-files").as_deref(), Some("1"));
-    // The partition goes, with its deletes; those of the other stay.
+    // The partition is removed with its deletes; those of the other partition stay.
     let mut delete = Delete::new();
     delete.delete_by_filter(filter("cat = 'x'"));
     world.change(delete).unwrap();
     assert_eq!(world.live(ManifestContent::Deletes), names(["pb"]));
     assert_eq!(world.summary("removed-equality-delete-files").as_deref(), Some("1"));
-    // Once no data file is as old as a delete file, it has nothing to delete.
+    // A delete file has nothing to delete once all data files are newer.
     let mut overwrite = Overwrite::new();
     overwrite.delete_file(file("b", Some("y"), (0, 9))).unwrap();
     overwrite.add_file(file("c", Some("y"), (0, 9))).unwrap();
@@ -299,7 +299,7 @@ fn a_computed_entry_of_the_summary_is_not_the_callers() {
 fn appended_manifests_become_the_tables() {
     for version in 1..=3 {
         let world = World::new(version, &[]);
-        // Taken from a snapshot that is only staged.
+        // A manifest of a staged snapshot.
         let append = Append::new(vec![file("a", Some("x"), (0, 9)), file("b", None, (0, 9))]).unwrap();
         let options = SnapshotOptions { stage_only: true, ..SnapshotOptions::default() };
         let staged = world.table(&world.storage).change(append, options).unwrap();
@@ -325,7 +325,7 @@ fn appended_manifests_become_the_tables() {
         assert_eq!(world.summary("added-data-files").as_deref(), Some("2"), "v{version}");
         let live = world.manifests();
         assert_eq!(live[0].added_files_count, Some(2));
-        // Version 1 requires the id of the snapshot in each entry: the manifest is written anew.
+        // Version 1 requires the snapshot id in each entry, so the manifest is rewritten.
         assert_eq!(live[0].manifest_path == manifest.manifest_path, version > 1);
         let partitions = world.summary("changed-partition-count");
         assert_eq!(partitions.is_some(), version == 1, "whose partitions are known");

@@ -1,5 +1,5 @@
-//! Changes of files: what becomes of manifests, what is refused for what others committed, and what attempts share. The
-//! files are virtual: only manifests are written.
+//! Changes of files: the resulting manifests, conflicts with other commits, and what attempts share. The files are
+//! virtual: only manifests are written.
 
 mod attempts;
 mod conflicts;

@@ -1,4 +1,4 @@
-//! Equality deletes that are committed while their data files are rewritten: what they delete must not come back.
+//! Equality deletes that are committed while their data files are rewritten: deleted rows must not come back.
 
 use icefield_format::manifest::{DataFile, ManifestContent};
 use icefield_format::metadata::MetadataUpdate;
@@ -13,11 +13,11 @@ use icefield_table::operation::row_delta::RowDelta;
 
 use crate::changes::world::{World, equality, file, filter, names, positions};
 
-/// The spec of a table that was partitioned by `cat` before.
+/// The unpartitioned spec, besides that by `cat`.
 const WHOLE: i32 = 1;
 
-/// A table with data files `a` of the category x and `old` of y, both with ids 0 to 9, and an unpartitioned spec beside
-/// its own.
+/// A table with data files `a` of category x and `old` of category y, both with ids 0 to 9, and an additional
+/// unpartitioned spec.
 fn world() -> (World, i64) {
     let world = World::new(2, &[]);
     let spec = PartitionSpec { spec_id: WHOLE, ..PartitionSpec::unpartitioned() };
@@ -31,7 +31,7 @@ fn whole(file: DataFile) -> DataFile {
     DataFile { partition: Vec::new(), partition_spec_id: WHOLE, ..file }
 }
 
-/// Deletes of ids between these.
+/// Deletes of ids in a range.
 fn of_ids(deletes: DataFile, ids: (i64, i64)) -> DataFile {
     let bounded = file("", None, ids);
     DataFile {
@@ -49,7 +49,7 @@ fn commit_deletes(world: &World, deletes: DataFile) {
     world.change(delta).unwrap();
 }
 
-/// What others delete of the file `a`, and whether a change that writes its rows again must see it.
+/// Deletes that others commit, and whether they conflict with a change that rewrites the rows of file `a`.
 fn of_rewritten() -> [(&'static str, DataFile, bool); 7] {
     [
         ("ids beside the filter", of_ids(equality("theirs", "x"), (7, 8)), true),
@@ -90,7 +90,7 @@ fn deletes_beside_the_filter_of_a_rewrite_are_conflicts() {
                 Ok(_) => assert!(!is_conflict, "{what}: committed"),
                 Err(error) => {
                     let error = error.to_string();
-                    // Positions may be of matching rows: they are refused for another reason in a delta.
+                    // Position deletes may be of matching rows; in a row delta they are rejected for another reason.
                     assert!(is_conflict && error.contains("added the delete file theirs"), "{what}: {error}");
                 }
             }
@@ -98,7 +98,7 @@ fn deletes_beside_the_filter_of_a_rewrite_are_conflicts() {
     }
 }
 
-/// Nothing comes back where no row is written again, and what a change removes itself is known to it.
+/// If no row is rewritten, none can come back, and a change knows the delete files that it removes itself.
 #[test]
 fn deletes_of_rows_that_are_not_written_again_are_no_conflicts() {
     let (world, from) = world();
@@ -125,8 +125,8 @@ fn deletes_of_rows_that_are_not_written_again_are_no_conflicts() {
     assert_eq!(world.live(ManifestContent::Data), names(["old", "rewritten"]));
 }
 
-/// Compacted files keep a sequence number, so that equality deletes go on to apply: not in another partition spec, and
-/// not where the number is as large as theirs.
+/// Compacted files keep a sequence number, so that equality deletes still apply; but not in another partition spec, and
+/// not if the number is not smaller than theirs.
 #[test]
 fn a_compaction_must_leave_its_rows_in_reach_of_new_equality_deletes() {
     let to_own = || file("compacted", Some("x"), (0, 9));
@@ -171,7 +171,7 @@ fn deletes_of_all_partitions_are_conflicts_of_replaced_ones() {
         let changed = world.change(replace);
         assert_eq!(changed.is_err(), is_conflict, "{what}: {:?}", changed.err());
 
-        // The same where the replacement was staged, and is picked now.
+        // The same for a staged replacement that is picked now.
         let (world, _) = self::world();
         let staged = SnapshotOptions { stage_only: true, ..SnapshotOptions::default() };
         let staged = world.table(&world.storage).change(replacement(), staged).unwrap().snapshot_id.unwrap();
@@ -181,8 +181,8 @@ fn deletes_of_all_partitions_are_conflicts_of_replaced_ones() {
     }
 }
 
-/// An equality delete file may have more columns than it deletes by: the values of these are as old as whoever wrote
-/// them likes.
+/// An equality delete file may have more columns than those it deletes by. Their values may be outdated, so they must
+/// not be used to exclude conflicts.
 #[test]
 fn columns_beside_the_key_say_nothing_of_deleted_rows() {
     let deletes = DataFile {
@@ -203,7 +203,7 @@ fn columns_beside_the_key_say_nothing_of_deleted_rows() {
         let changed = world.change(delta);
         assert_eq!(changed.is_err(), is_conflict, "{text}: {:?}", changed.err());
     }
-    // It is needed still where all rows of that category go.
+    // It is still needed when all rows of that category are deleted.
     world.append(&[file("b", Some("x"), (0, 9))]);
     let mut delete = Delete::new();
     delete.delete_by_filter(filter("cat = 'x' and id < 10"));

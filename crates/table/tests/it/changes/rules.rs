@@ -1,4 +1,4 @@
-//! The rules of conflicts over entries alone, without storage or catalog.
+//! The conflict rules on entries only, without storage or catalog.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -136,8 +136,8 @@ fn deletes_are_conflicts_where_they_are_newer_and_apply() {
         paths(found)
     };
     assert_eq!(kept(None), ["equality", "positions"]);
-    // Files in their place keep a sequence number: equality deletes go on to apply where that is smaller than theirs,
-    // and the spec is the same.
+    // Replacing files keep a sequence number: equality deletes still apply if it is smaller than theirs and the spec is
+    // the same.
     let successors = |sequence_number, spec| Some(Successors { sequence_number, specs: BTreeSet::from([spec]) });
     assert_eq!(kept(successors(5, 0)), ["positions"]);
     assert_eq!(kept(successors(6, 0)), ["equality", "positions"]);

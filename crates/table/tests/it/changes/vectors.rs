@@ -1,4 +1,4 @@
-//! Deletion vectors: one a data file, gone with it.
+//! Deletion vectors: one per data file, which is removed together with it.
 
 use icefield_format::manifest::ManifestContent;
 use icefield_table::operation::delete::Delete;

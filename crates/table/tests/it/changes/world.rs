@@ -1,4 +1,4 @@
-//! A table in memory whose data files do not exist, and commits of others between the attempts at one.
+//! A table in memory without data files, and commits of others between the attempts of a commit.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,15 +18,15 @@ use icefield_table::snapshot::manifests::of_snapshot;
 use icefield_table::storage::Storage;
 use icefield_table::{Changed, Error, Result, Table};
 
-/// What happens before a swap of the pointer; true: the swap loses.
+/// An action before a swap of the pointer; if it returns true, the swap fails with a conflict.
 type Before = Box<dyn FnMut() -> bool + Send>;
 
 /// The pointer of one table.
 pub struct Catalog {
     location: Mutex<String>,
-    /// What happens before the coming swaps, the last first.
+    /// The actions before the next swaps, in reverse order.
     pub before: Mutex<Vec<Before>>,
-    /// The coming swap takes effect, and its reply is lost; later reads of the pointer fail.
+    /// Whether the next swap takes effect but its reply is lost; later reads of the pointer fail then.
     pub unknown: Mutex<bool>,
 }
 
@@ -60,7 +60,7 @@ pub struct World {
     root: String,
 }
 
-/// An entry: what manifests say of a file, snapshots by their number in the table.
+/// A manifest entry, with snapshots by their number in the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub status: Status,
@@ -122,7 +122,7 @@ impl World {
         self.change(Append::new(files.to_vec()).unwrap()).unwrap().snapshot_id.unwrap()
     }
 
-    /// The coming swap loses to a commit that is made now.
+    /// Lets the next swap fail because of a commit that is made before it.
     pub fn lose_to(&self, commit: impl Fn(&Self) + Send + 'static) {
         let world = self.clone();
         self.catalog.before.lock().unwrap().push(Box::new(move || {
@@ -200,7 +200,7 @@ impl World {
         all.filter(|path| !used.contains(path)).collect()
     }
 
-    /// A refusal, which leaves nothing behind.
+    /// Returns the error of a change, and checks that it leaves nothing behind.
     pub fn refusal(&self, content: impl Content) -> String {
         let (before, orphans) = (self.metadata(), self.orphans());
         let refused = self.change(content).unwrap_err();
@@ -210,7 +210,7 @@ impl World {
     }
 }
 
-/// A data file of a partition, with rows whose ids lie between these.
+/// A data file of a partition, with bounds of its ids.
 pub fn file(name: &str, cat: Option<&str>, ids: (i64, i64)) -> DataFile {
     let bytes = |id: i64| vec![(1, id.to_le_bytes().to_vec())];
     DataFile {

@@ -1,4 +1,4 @@
-//! Delete files that are damaged, or are not what the manifest says: errors that name the file, never other rows.
+//! Delete files that are damaged, or do not match the manifest, give errors that name the file, never wrong rows.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn vector() -> Delete {
     Delete::Vector { file, positions: vec![1, 4, 7] }
 }
 
-/// One data file of rows 0 to 49 and one delete file.
+/// One data file with rows 0 to 49 and one delete file.
 struct Table {
     storage: Storage,
     part: FilePart,
@@ -59,7 +59,7 @@ impl Table {
         self.part.deletes.iter().next().unwrap().as_ref().clone()
     }
 
-    /// The ids that are left with this delete file instead.
+    /// The remaining ids with another delete file.
     fn with(&self, delete: DeletePart) -> Result<Vec<i64>> {
         self.read(vec![Arc::new(delete)], &Limits::default())
     }
@@ -77,7 +77,7 @@ impl Table {
         Ok(batches.iter().flat_map(ids).collect())
     }
 
-    /// The error of reading with this delete file; it names the file.
+    /// The error of reading with another delete file; it must name the file.
     fn error(&self, delete: DeletePart) -> String {
         let path = delete.path.clone();
         let error = self.with(delete).unwrap_err();
@@ -135,8 +135,8 @@ fn a_vector_has_no_position_beyond_its_file() {
     assert!(error.contains("position 50") && error.contains("50 rows") && error.contains(&table.part.path), "{error}");
 }
 
-/// Some writers put vectors one behind another, with neither the magic bytes nor the footer of Puffin: a vector is
-/// where the manifest says, and each place is another one.
+/// Some writers concatenate vectors without the magic bytes and the footer of Puffin. Vectors are found by their
+/// offsets in the manifest, and vectors with different offsets are different.
 #[test]
 fn vectors_are_read_without_a_puffin_file_around_them() {
     let table = Table::new(vector());
@@ -161,7 +161,7 @@ fn vectors_are_read_without_a_puffin_file_around_them() {
     }
 }
 
-/// Every change of a byte of a vector is seen; changes elsewhere in its file do not matter.
+/// Every changed byte of a vector is detected; changes elsewhere in its file do not matter.
 #[test]
 fn no_change_of_a_vector_reads_as_another() {
     let table = Table::new(vector());
@@ -182,7 +182,7 @@ fn no_change_of_a_vector_reads_as_another() {
     }
 }
 
-/// Files without checksums may say something else when they are changed; they do not crash, hang or ask for all memory.
+/// Changed files without checksums may have other contents, but must not crash, hang or exhaust the memory.
 #[test]
 fn changed_delete_files_are_read_or_refused() {
     for format in [0, 1, 2] {
@@ -218,7 +218,7 @@ fn delete_files_that_are_not_what_the_manifest_says() {
             assert_eq!(table.with(good.clone()).unwrap().len(), 49);
             for size in [0, 7, good.size / 2, good.size - 1, good.size + 1, good.size * 9, u64::MAX / 2] {
                 let left = table.with(DeletePart { size, ..good.clone() });
-                // Avro needs no tail: a size that is too large may go unseen.
+                // Avro files have no footer, so a size that is too large may go unnoticed.
                 let is_unseen = format == 2 && size > good.size && left.as_ref().is_ok_and(|left| left.len() == 49);
                 assert!(left.is_err() || is_unseen, "{size} bytes of {}: {left:?}", good.size);
             }
@@ -227,7 +227,7 @@ fn delete_files_that_are_not_what_the_manifest_says() {
             let error = table.error(DeletePart { record_count: 2, ..good.clone() });
             assert!(error.contains("has 1 rows, but the manifest says 2"), "{error}");
             table.error(DeletePart { path: "memory://deletes/gone".to_owned(), ..good.clone() });
-            // A data file lacks the columns of positions.
+            // A data file lacks the columns of a position delete file.
             let data = DeletePart { path: table.part.path.clone(), size: table.part.size, ..good };
             if data.equality_ids.is_empty() {
                 table.error(DeletePart { format: "parquet".to_owned(), ..data });
@@ -264,8 +264,7 @@ fn columns_that_nothing_can_be_deleted_by() {
     }
 }
 
-/// A large file of positions is about many data files, sorted by them: what is about others is skipped, and what is not
-/// is found.
+/// A large position delete file for many data files, sorted by path: positions of other files are skipped.
 #[test]
 fn the_positions_of_one_data_file_are_found_among_many() {
     for format in [0, 1] {
@@ -293,7 +292,7 @@ fn the_positions_of_one_data_file_are_found_among_many() {
     }
 }
 
-/// A few bytes of a file that become very many keys: the memory of the operation ends it.
+/// A small file that expands to very many keys fails at the memory limit of the operation.
 #[test]
 fn deletes_are_bounded_in_memory() {
     let table = Table::new(equality(0, 3..4));

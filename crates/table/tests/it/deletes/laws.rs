@@ -1,4 +1,4 @@
-//! What is read of a table with deletes, in whatever way, is what looking at every delete for every row leaves.
+//! Every way of reading a table with deletes returns the same rows as checking every delete for every row.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ struct Reading {
     columns: Vec<i32>,
     filter: &'static str,
     limit: Option<usize>,
-    /// Where files are cut, in thousandths.
+    /// Where files are split, in thousandths of their size.
     cuts: Vec<u64>,
     by_wire: bool,
-    /// Whether deletes get so little memory that none of them is kept.
+    /// Whether the memory for deletes is too small to keep any of them.
     is_tight: bool,
 }
 
@@ -63,7 +63,7 @@ fn reading() -> impl Strategy<Value = Reading> {
 }
 
 impl Reading {
-    /// Whether deleted rows are read.
+    /// Whether deleted rows are read too.
     fn is_marked(&self) -> bool {
         self.columns.contains(&DELETED.id) || self.filter.contains(DELETED.name)
     }
@@ -72,7 +72,7 @@ impl Reading {
         let with_mark = with_mark();
         let fields = with_mark.fields().iter().filter(|field| self.columns.contains(&field.id)).cloned();
         let projection = Arc::new(Schema::new(0, fields.collect()).unwrap());
-        // Tasks carry their filters bound to the schema of the table.
+        // Tasks contain filters bound to the schema of the table.
         let schema = if self.filter.contains(DELETED.name) { with_mark } else { current() };
         let wanted = Arc::new(Wanted::new(Arc::new(schema), projection));
         let mut task = ReadTask { wanted, parts: self.parts(written) };

@@ -1,4 +1,4 @@
-//! Row-level deletes: random tables against a naive reading, budgets of memory, and damaged delete files.
+//! Row-level deletes: random tables against naive reading, memory budgets, and damaged delete files.
 
 mod damage;
 mod laws;

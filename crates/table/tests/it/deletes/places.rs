@@ -1,4 +1,4 @@
-//! Where rows lie and which ids they have, beside deletes, cuts and filters: what counting the rows of each file says.
+//! The file, position and row id of rows, with deletes, splits and filters, against counting the rows of each file.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ const FILTERS: [&str; 10] = [
 struct Reading {
     columns: Vec<i32>,
     filter: &'static str,
-    /// Where files are cut, in thousandths.
+    /// Where files are split, in thousandths of their size.
     cuts: Vec<u64>,
     by_wire: bool,
 }
@@ -62,7 +62,7 @@ fn with(columns: impl Iterator<Item = Field>) -> Schema {
     Schema::new(1, current().fields().iter().cloned().chain(columns).collect()).unwrap()
 }
 
-/// Gives files row ids and sequence numbers; one has none, as of before an upgrade.
+/// Assigns row ids and sequence numbers to files; one has none, as from before an upgrade.
 fn with_lineage(written: &mut Written, without: usize) {
     for (place, part) in written.parts.iter_mut().enumerate() {
         part.sequence_number = Some(place as i64 + 1);

@@ -1,4 +1,4 @@
-//! The rows of the tests: values drawn from small sets, so that keys meet; as they are stored, and as they are read.
+//! The rows of the tests, as stored and as read, with values from small sets, so that equal keys are frequent.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 /// Ids that equality deletes compare: `id`, `k`, `s`, `f`, `st.x`, `d`, `gone` (dropped) and `added` (with a default).
 pub const KEYS: [i32; 8] = [1, 2, 3, 4, 6, 7, 8, 9];
-/// What files without `added` have there.
+/// The default of `added`, for files without the column.
 pub const DEFAULT: i64 = 5;
 
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub struct Row {
     pub k: Option<i32>,
     pub s: Option<&'static str>,
     pub f: Option<f32>,
-    /// A null struct, or a struct with null or a number.
+    /// A null struct, or a struct with a null or a number.
     pub st: Option<Option<i32>>,
     pub d: Option<i32>,
     pub gone: Option<&'static str>,
@@ -47,13 +47,13 @@ pub fn row(ids: std::ops::Range<i64>) -> impl Strategy<Value = Row> {
 }
 
 impl Row {
-    /// The row as readers see it in a file: older files lack `added`, newer ones `gone`; a partition has one `d`.
+    /// The row as read from a file: older files lack `added`, newer ones `gone`; a partition has one value of `d`.
     pub fn seen(&self, is_old: bool, d: Option<Option<i32>>) -> Self {
         let row = Self { d: d.unwrap_or(self.d), ..self.clone() };
         if is_old { Self { added: Some(DEFAULT), ..row } } else { Self { gone: None, ..row } }
     }
 
-    /// The values of some columns, equal as texts where equality deletes say that they are equal.
+    /// The values of some columns as text; equal if equality deletes consider them equal.
     pub fn key(&self, ids: &[i32]) -> Vec<Option<String>> {
         let float = |value: f32| if value.is_nan() { "NaN".to_owned() } else { format!("{:x}", value.to_bits()) };
         let value = |id: &i32| match id {
@@ -71,7 +71,7 @@ impl Row {
     }
 }
 
-/// All columns that ever were; the older schema has narrower types.
+/// All columns that ever existed; the older schema has narrower types.
 fn all_fields(is_old: bool) -> Vec<Field> {
     let (k, f) = if is_old { (P::Int, P::Float) } else { (P::Long, P::Double) };
     let added = Field::optional(9, "added", P::Long);
@@ -92,7 +92,7 @@ pub fn current() -> Schema {
     Schema::new(1, all_fields(false).into_iter().filter(|field| field.id != 8).collect()).unwrap()
 }
 
-/// The columns of equality deletes as planning gives them.
+/// The columns of equality deletes, as from planning.
 pub fn key_fields(ids: &[i32]) -> Vec<Field> {
     let top = |id: &i32| if *id == 6 { 5 } else { *id };
     let field = |id: &i32| all_fields(false).into_iter().find(|field| field.id == top(id)).unwrap();

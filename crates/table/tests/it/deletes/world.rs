@@ -1,4 +1,4 @@
-//! A few data files of random rows, and delete files of all kinds that apply to them.
+//! A few data files with random rows, and delete files of all kinds that apply to them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,16 +27,16 @@ pub struct Data {
     pub rows: Vec<Row>,
     pub format: usize,
     pub is_old: bool,
-    /// Rows of a row group, stripe or block.
+    /// Rows per row group, stripe or block.
     pub group: usize,
-    /// Its partition's value of `d`; the file lacks the column then.
+    /// The value of `d` of its partition; the file then lacks the column.
     pub d: Option<Option<i32>>,
 }
 
 /// A delete file before it is written.
 #[derive(Debug, Clone)]
 pub enum Delete {
-    /// Pairs of a data file and a position; files beyond those there are stand for others.
+    /// Pairs of a data file and a position; numbers beyond the existing files stand for other files.
     Positions {
         format: usize,
         entries: Vec<(usize, i64)>,
@@ -60,7 +60,7 @@ pub enum Delete {
 pub struct World {
     pub data: Vec<Data>,
     pub deletes: Vec<Delete>,
-    /// For each delete file and data file whether the one applies to the other.
+    /// For each delete file and data file, whether the delete file applies.
     pub applies: Vec<Vec<bool>>,
 }
 
@@ -86,13 +86,13 @@ fn delete() -> impl Strategy<Value = Delete> {
         .prop_map(|(format, entries, with_row, sorted)| Delete::Positions { format, entries, with_row, sorted });
     let vector = (any::<Index>(), prop::collection::vec(0..ROWS as u64, 0..60))
         .prop_map(|(file, positions)| Delete::Vector { file, positions });
-    // Files by the same columns become one set.
+    // Delete files with the same columns become one set of keys.
     let same = prop::sample::select(vec![vec![1], vec![2], vec![3], vec![2, 7]]);
     let ids = prop_oneof![3 => same, 2 => prop::sample::subsequence(KEYS.to_vec(), 1..4)];
     let copied = prop::collection::vec((any::<Index>(), any::<Index>()), 0..6);
     let equality = (0..3usize, any::<bool>(), ids, prop::collection::vec(row(0..60), 0..3), copied).prop_map(
         |(format, is_old, ids, rows, copied)| {
-            // A delete file has the columns that it deletes by: older ones lack `added`, newer ones `gone`.
+            // A delete file must have the columns that it deletes by: older ones lack `added`, newer ones `gone`.
             let ids: Vec<i32> = ids.into_iter().filter(|id| *id != if is_old { 9 } else { 8 }).collect();
             Delete::Equality { format, is_old, ids: if ids.is_empty() { vec![1] } else { ids }, rows, copied }
         },
@@ -110,11 +110,11 @@ pub fn world() -> impl Strategy<Value = World> {
     })
 }
 
-/// What was written, and what it means.
+/// The written files, and the expected rows.
 pub struct Written {
     pub storage: Storage,
     pub parts: Vec<FilePart>,
-    /// The rows of each file as they are seen, each with whether it is deleted.
+    /// The rows of each file as they are read, each with whether it is deleted.
     pub rows: Vec<Vec<(Row, bool)>>,
 }
 
@@ -150,7 +150,7 @@ impl World {
         Written { storage, parts, rows }
     }
 
-    /// The rows of a file, by looking at every delete for every row.
+    /// The rows of a file, by checking every delete for every row.
     fn rows(&self, place: usize, parts: &[FilePart]) -> Vec<(Row, bool)> {
         let number = |part: &DeletePart| part.path.rsplit_once("delete-").unwrap().1.split('.').next().unwrap().parse();
         let applied: Vec<&Delete> =
@@ -210,7 +210,7 @@ fn partition(d: Option<i32>) -> FilePartition {
 }
 
 impl Delete {
-    /// The rows of an equality delete file: its own, and copies of rows that there are.
+    /// The rows of an equality delete file: its own, and copies of existing rows.
     pub fn key_rows(&self, data: &[Data]) -> Vec<Row> {
         let Self::Equality { rows, copied, .. } = self else { return Vec::new() };
         let copies = copied.iter().filter_map(|(file, row)| {
@@ -262,7 +262,7 @@ impl Delete {
             }
             Self::Equality { format, is_old, ids, .. } => {
                 let rows = self.key_rows(data);
-                // Other columns may be there as well.
+                // The file may have other columns as well.
                 let tops: Vec<i32> = ids.iter().map(|id| if *id == 6 { 5 } else { *id }).chain([3]).collect();
                 let schema = stored(*is_old, &tops);
                 part.path = format!("{}.{}", part.path, FORMATS[*format]);
@@ -305,7 +305,7 @@ fn positions_batch(schema: &Schema, entries: &[(String, i64)]) -> RecordBatch {
     RecordBatch::try_new(arrow, columns).unwrap()
 }
 
-/// Writes paths and positions, group by group.
+/// Writes a position delete file, group by group.
 pub fn write_positions(storage: &Storage, path: &str, groups: &[Vec<(String, i64)>], format: usize) -> u64 {
     let schema = positions_schema(false);
     let groups: Vec<_> = groups.iter().map(|entries| positions_batch(&schema, entries)).collect();

@@ -1,4 +1,4 @@
-//! Data and delete files as several tests write them: a format by its number, batches as groups.
+//! Writes data and delete files for several tests: the format by its number, each batch as a group.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use icefield_table::file::parquet::ParquetOptions;
 use icefield_table::file::{FileLayout, FormatOptions};
 use icefield_table::storage::Storage;
 
-/// Names of the formats, which are also the endings of their files.
+/// Names of the formats, which are also their file extensions.
 pub const FORMATS: [&str; 3] = ["parquet", "orc", "avro"];
 
-/// Writes batches with field ids, each as a row group, stripe or block of its own; returns the size of the file.
+/// Writes batches with field ids, each as its own row group, stripe or block; returns the size of the file.
 pub fn write_file(storage: &Storage, path: &str, schema: &Arc<Schema>, groups: &[RecordBatch], format: usize) -> u64 {
     let none = StringMap::default();
     let options = match FORMATS[format] {
