@@ -1,4 +1,4 @@
-//! Memory of a plan, counted by the allocator: a stream takes as much for a table of many manifests as for one of some.
+//! The memory of a plan, measured in the allocator: a stream needs no more memory for many manifests than for some.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // helpers of tests
 
@@ -17,7 +17,7 @@ use icefield_table::storage::Storage;
 
 use world::{ID, Manifest, World, file, set_metrics};
 
-/// Counts the bytes of the process: what it has, and the most that it had.
+/// Counts the bytes that the process has allocated, and its peak.
 struct Counting;
 
 static HELD: AtomicIsize = AtomicIsize::new(0);
@@ -28,7 +28,7 @@ fn count(bytes: isize) {
     PEAK.fetch_max(held, Ordering::Relaxed);
 }
 
-// SAFETY: every call goes to the system's allocator as it is.
+// SAFETY: every call is forwarded to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
@@ -79,14 +79,14 @@ fn streamed(scan: &Scan) -> usize {
     scan.plan_batches().unwrap().map(|batch| batch.unwrap().num_rows()).sum()
 }
 
-/// The one test of its process: others would be counted too.
+/// The only test of its process, because others would be counted too.
 #[test]
 fn a_stream_does_not_grow_with_the_table() {
-    // So many that all that runs ahead is under way.
+    // Enough manifests that all threads that read ahead are busy.
     let some = 4 * runtime::threads();
     let (small, large) = (world("memory://plan-memory/small", some), world("memory://plan-memory/large", 10 * some));
     let scan = |world: &World| Scan { cached: false, metrics: Metrics::all(), ..world.scan("id >= 0") };
-    // The pool is started and its threads have what they keep.
+    // Start the thread pool, and let its threads allocate what they keep.
     assert_eq!(streamed(&scan(&small)), some * FILES_OF_MANIFEST);
 
     let (files, of_small) = peak_of(|| streamed(&scan(&small)));
@@ -96,7 +96,7 @@ fn a_stream_does_not_grow_with_the_table() {
     let (plan, of_plan) = peak_of(|| scan(&large).plan().unwrap());
     assert_eq!(plan.len(), files);
 
-    // What a stream holds beside a bounded number of manifests is the list.
+    // In addition to a bounded number of manifests, a stream holds the manifest list.
     let list = 10 * some * 2_000;
     assert!(of_large < of_small * 3 / 2 + list, "{some} manifests: {of_small}, ten times as many: {of_large}");
     assert!(of_large < of_plan / 2, "streamed {of_large}, collected {of_plan}");

@@ -539,7 +539,7 @@ fn files_that_the_caller_wrote_stay_the_callers() {
     assert_eq!(rows(&table.commit(&mut transaction).unwrap()), [1]);
 }
 
-/// A transaction that creates a table, appends a row and adds a column.
+/// A transaction that creates a table, appends rows and adds a column.
 fn creating(storage: &Storage, version: &str) -> (Transaction, Table) {
     let metadata = Arc::new(staged(&definition(&[("format-version", version)])).unwrap());
     let base = Committed { location: String::new(), metadata };

@@ -1,5 +1,5 @@
-//! Deletes, updates, overwrites, merges, upserts and changes by key: cases of rows before and after, each in tables of
-//! version 2 and 3, by files written anew and by delete files, with partitions and without. Some rows were deleted
+//! Deletes, updates, overwrites, merges, upserts and changes by key: cases of rows before and after. Each runs with
+//! format versions 2 and 3, copy-on-write and merge-on-read, with and without partitions. Some rows were deleted
 //! before, by position and by key.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,9 +34,9 @@ const A: Row = (Some(1), 0, Some("a"));
 const B: Row = (Some(2), 1, Some("b"));
 const NO_ID: Row = (None, 0, Some("e"));
 const NO_VALUE: Row = (Some(6), 1, None);
-/// Deleted by its position before any case.
+/// A row that was deleted by position before each case.
 const BY_POSITION: Row = (Some(3), 0, Some("c"));
-/// Deleted by its key.
+/// A row that was deleted by key before each case.
 const BY_KEY: Row = (Some(4), 1, Some("d"));
 
 struct Location(Mutex<String>);
@@ -56,7 +56,7 @@ impl Pointer for Location {
     }
 }
 
-/// How a case is made.
+/// How a case is run.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     version: u8,
@@ -75,7 +75,7 @@ impl Way {
         RowOptions { mode: Some(self.mode), ..RowOptions::default() }
     }
 
-    /// A table with the rows that all cases begin with.
+    /// A table with the initial rows of all cases.
     fn table(self) -> Table {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let fields = vec![
@@ -182,14 +182,14 @@ impl Way {
 
 enum Change<'a> {
     Delete(&'static str),
-    /// Gives the rows the value z.
+    /// Sets the value of matching rows to z.
     Update(&'static str),
     Overwrite(&'static str, &'a [Row]),
     Merge(Vec<(Side, Action)>, &'a [Row]),
     Upsert(&'a [Row]),
-    /// Rows and keys that are written and deleted by id and partition.
+    /// Writes rows and deletes keys, by id and partition.
     Keys(&'a [Row], &'a [Row]),
-    /// In one transaction.
+    /// Several changes in one transaction.
     Several(Vec<Change<'a>>),
 }
 
@@ -357,7 +357,7 @@ fn transactions_of_several_changes() {
     ]);
 }
 
-/// Whichever of two changes of one file comes second is refused, or leaves what the first has deleted.
+/// If two changes affect one file, the second is rejected, or does not bring back what the first has deleted.
 #[test]
 fn a_rewrite_beside_a_change_by_key_brings_nothing_back() {
     let rewrites = [
@@ -371,7 +371,7 @@ fn a_rewrite_beside_a_change_by_key_brings_nothing_back() {
             let table = way.table();
             let mut transaction = table.transaction();
             way.make(&mut transaction, change).unwrap();
-            // The row shares a file with the changed one where the table is not partitioned.
+            // Without partitions, the row is in the same file as the changed one.
             let changed = way.changed(&table, &Change::Keys(&[], &[NO_ID, NO_VALUE])).unwrap();
             let committed = table.commit(&mut transaction);
             let found = rows(committed.as_ref().unwrap_or(&changed));

@@ -1,11 +1,11 @@
-//! Every kind of store that needs no server keeps the same promises.
+//! All kinds of stores that need no server have the same behavior.
 
 use std::sync::{Arc, Barrier};
 
 use icefield_table::Error;
 use icefield_table::storage::{Existing, Fault, FaultPlan, Storage};
 
-/// A fresh folder for each kind of store; the guard keeps local ones alive.
+/// A new folder in each kind of store; the guard keeps local folders alive.
 fn places(name: &str) -> Vec<(String, Option<tempfile::TempDir>)> {
     let folder = tempfile::tempdir().unwrap();
     let local = folder.path().to_str().unwrap().to_owned();
@@ -21,7 +21,7 @@ fn places(name: &str) -> Vec<(String, Option<tempfile::TempDir>)> {
 fn write_read_list_delete() {
     let storage = Storage::default();
     for (root, _guard) in places("write_read_list_delete") {
-        // Three distinct objects: nothing is decoded or encoded on the way.
+        // Three different objects, because paths are neither decoded nor encoded.
         for (number, name) in ["a b/x", "a%20b/x", "a+b/x"].iter().enumerate() {
             storage.put(&format!("{root}/sub/{name}"), vec![number as u8; 10], Existing::Refuse).unwrap();
         }
@@ -60,7 +60,7 @@ fn a_listing_comes_in_pages() {
     for root in ["memory://pages/listed", &local] {
         let mut expected: Vec<String> = (0..FILES).map(|number| format!("{root}/{}", name(number))).collect();
         expected.sort();
-        // What is listed can be deleted before the next page is asked for.
+        // Listed objects can be deleted before the next page is requested.
         let (mut sizes, mut found) = (Vec::new(), Vec::new());
         for page in storage.pages(root).unwrap() {
             let page: Vec<String> = page.unwrap().into_iter().map(|entry| entry.path).collect();
@@ -73,7 +73,7 @@ fn a_listing_comes_in_pages() {
         assert_eq!(sizes, [1000, 1000, 100], "{root}");
         assert_eq!(storage.pages(root).unwrap().count(), 0);
     }
-    // A listing that fails has no more pages.
+    // A failed listing has no further pages.
     std::fs::write(folder.path().join("file"), "x").unwrap();
     let pages: Vec<_> = storage.pages(&format!("{local}/file")).unwrap().collect();
     assert!(matches!(&pages[..], [Err(_)]), "{pages:?}");

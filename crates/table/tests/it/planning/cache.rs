@@ -1,5 +1,5 @@
-//! The cache of decoded manifests changes nothing but the time: whatever was planned before, a plan is what it would be
-//! without it.
+//! The cache of decoded manifests only changes the time of planning: after any earlier plans, a plan is the same as
+//! without the cache.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use crate::planning::world::{ID, Manifest, NAME, World, file, set_metrics, shown};
 
-/// The cache is one a process: tests of it take turns.
+/// The process has only one cache, so its tests run one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -24,7 +24,7 @@ fn alone() -> MutexGuard<'static, ()> {
     turn
 }
 
-/// Data files in partitions of three specs, each with ids around its number; `salt` makes other tables of the same
+/// Data files in partitions of three specs, each with ids near its number; `salt` makes different tables with the same
 /// paths.
 fn manifests(salt: i64) -> Vec<Manifest> {
     manifests_of(10, salt)
@@ -75,7 +75,7 @@ fn planned(scan: &Scan) -> (Plan, BTreeMap<String, String>) {
     (plan, files)
 }
 
-/// All counts but those that tell of the cache.
+/// All counts of a plan except those about the cache.
 fn counts(plan: &Plan) -> Vec<(&'static str, i64)> {
     plan.report
         .counts()
@@ -142,13 +142,13 @@ fn a_second_plan_reads_nothing() {
         let again = scan.plan().unwrap().report;
         assert_eq!((again.cached_manifests, again.manifest_bytes_read), (again.scanned_data_manifests, 0), "{filter}");
     }
-    // Another filter wants other metrics, which are read once more; then all are there.
+    // Another filter needs other metrics, so the manifests are read once more; then all metrics are cached.
     let all = Scan { metrics: Metrics::all(), ..world.scan("true") };
     assert!(all.plan().unwrap().report.manifest_bytes_read > 0);
     for filter in FILTERS {
         assert_eq!(world.scan(filter).plan().unwrap().report.manifest_bytes_read, 0, "{filter}");
     }
-    // The manifests themselves are not looked at.
+    // The manifests themselves are not read.
     let list = &world.metadata.current_snapshot().unwrap().manifests;
     assert!(matches!(list, icefield_format::metadata::SnapshotManifests::List(_)));
     assert!(world.listed.iter().all(|manifest| std::fs::metadata(&manifest.manifest_path).is_ok()));
@@ -173,7 +173,7 @@ fn tables_with_the_same_paths_are_told_apart() {
     }
     let rows = |world: &World| planned(&world.scan("true")).1;
     assert_ne!(rows(&worlds[0]), rows(&worlds[1]));
-    // Through another door, but in the same place, the first table is the same: it needs no second place in the cache.
+    // With another storage object for the same location, the first table uses the same cache entries.
     let entries = ManifestCache::shared().unwrap().info().entries;
     let direct = World { storage: at(&one), ..worlds[0].clone() };
     same_without(&direct.scan("true"));
@@ -245,7 +245,7 @@ fn what_manifests_have_in_common_is_held_and_counted_once() {
     let (second, found) = planned(&scan);
     assert_eq!((found, counts(&second)), (wanted.clone(), counts(&first)));
     assert_eq!(second.report.cached_manifests, second.report.scanned_data_manifests);
-    // A plan outlives what the cache forgets; and what nobody in the cache shares any more is gone from it.
+    // A plan stays valid after its entries are evicted, and the cache frees data that no entry shares any more.
     cache.resize(whole / 2);
     assert!(cache.info().bytes <= whole / 2 && cache.info().entries > 1, "{:?}", cache.info());
     cache.clear();

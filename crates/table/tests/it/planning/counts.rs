@@ -1,4 +1,4 @@
-//! Counts and bounds from metadata: what is said to be exact is the truth, and it is said wherever the metadata tell.
+//! Counts and bounds from metadata: exact answers are correct, and they are given whenever the metadata suffices.
 
 use icefield_format::manifest::{DataFile, FileContent};
 use icefield_format::value::Value;
@@ -17,9 +17,9 @@ struct Data {
     ids: Vec<i64>,
     counts: bool,
     bounds: bool,
-    /// Rows that a vector deletes: some, for a delete file without rows is not looked at under a filter.
+    /// Rows that a deletion vector deletes; never zero, because delete files without rows are ignored under a filter.
     vector: Option<usize>,
-    /// Whether a file of positions names it.
+    /// Whether a position delete file refers to it.
     positions: bool,
 }
 
@@ -71,9 +71,9 @@ proptest! {
         files in vec(data(), 0..8), number in any::<u64>(), day in option::of(0..3i32),
     ) {
         let world = world(&format!("memory://counts/{number}"), &files);
-        // Days are partition values, so that nothing is left to test of the files of a day.
+        // Days are partition values, so the residual of the files of a day is always true.
         let filter = day.map_or_else(|| "true".to_owned(), |day| format!("day = '2019-04-{}'", 14 + day));
-        // Under a filter, files without rows are not read.
+        // With a filter, files without rows are not read.
         let in_day = |of: &&Data| {
             day.is_none_or(|day| of.partition % 5 != 4 && of.partition % 3 == day && !of.ids.is_empty())
         };
@@ -81,7 +81,7 @@ proptest! {
         let scan = world.scan(&filter);
         let plan = scan.plan().unwrap();
 
-        // A vector is all there is to a file that has one; files of positions may say a row twice.
+        // A deletion vector is the only position delete of its file; position delete files may delete a row twice.
         let known = read.iter().all(|of| of.vector.is_some() || !of.positions);
         let rows: usize = read.iter().map(|of| of.ids.len() - of.vector.unwrap_or(0)).sum();
         prop_assert_eq!(plan.exact_row_count().unwrap(), known.then_some(rows as i64));
@@ -117,7 +117,7 @@ fn a_filter_that_partitions_do_not_decide_is_said() {
     let (_, found) = scan.bounds("id").unwrap();
     assert!(matches!(found, ColumnBounds::Unknown(why) if why.contains("filter")));
     assert!(scan.bounds("nobody").unwrap_err().to_string().contains("nobody"));
-    // Nobody matches: no file is left, and that is known.
+    // Nothing matches: no file remains, so the count is known.
     let none = world.scan("id > 100");
     assert_eq!(rows::count(&none, None).unwrap(), 0);
     assert_eq!(none.bounds("id").unwrap().1, ColumnBounds::Exact(None));

@@ -1,5 +1,4 @@
-//! What an engine's own Parquet reader may read: columns as they were through all schemas, files as manifests describe
-//! them.
+//! What an engine's own Parquet reader can read, judging by the columns in all schemas and the files in the manifests.
 
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ fn struct_of(fields: Vec<Field>) -> Type {
     StructType::new(fields).into()
 }
 
-/// How the columns of a table are read that had these schemas, one after the other.
+/// How to read the columns of a table that had these schemas successively.
 fn read(schemas: &[Vec<Field>], properties: &[(&str, &str)]) -> EngineRead {
     let storage = Storage::default();
     let schema = |id: usize| Schema::new(i32::try_from(id).unwrap(), schemas[id].clone()).unwrap();
@@ -163,13 +162,13 @@ fn columns_that_are_partition_values_may_be_missing_in_files() {
     let world = identity_world(&storage);
     let scan = world.scan("true");
     let read = scan.engine_read(&scan.wanted(None).unwrap().projection).unwrap();
-    // The world has a spec of days too.
+    // The world also has a spec with days.
     assert_eq!(read.partition_columns().collect::<Vec<_>>(), ["id", "day"]);
     let mut with_metrics = scan.clone();
     with_metrics.metrics = scan.metrics_of(&["id".to_owned()]).unwrap();
     for (scan, expected) in [
         (&with_metrics, [None, Some("partition value: the file may lack column id")]),
-        // Without metrics nothing is known of either.
+        // Without metrics, nothing is known about either file.
         (&scan, [Some("partition value: the file may lack column id"); 2]),
     ] {
         let mut scan = scan.clone();
@@ -182,7 +181,7 @@ fn columns_that_are_partition_values_may_be_missing_in_files() {
     assert_eq!(scan.engine_read(&names.projection).unwrap().partition_columns().count(), 0);
 }
 
-/// A table partitioned by its ids, of two files: one has counts of them, the other has none.
+/// A table partitioned by id, with two files: one with counts, the other without.
 fn identity_world(storage: &Storage) -> World {
     let mut counted = file("counted", 3, 0);
     counted.partition = vec![Some(Value::Long(1))];

@@ -1,4 +1,4 @@
-//! Documents that are each within their budget, and too many together: operations that hold them end with an error.
+//! Documents that are each within their budget, but too large together: operations that hold them return an error.
 
 use icefield_format::Limits;
 use icefield_format::manifest::ManifestFile;
@@ -12,7 +12,7 @@ use super::world::{Manifest, World, file};
 
 const FILES: usize = 100;
 
-/// A table of `manifests` manifests, some of them of deletes.
+/// A table with this many manifests, some of which contain deletes.
 fn world(location: &str, manifests: usize, deletes: usize) -> World {
     let manifest = |number: usize| {
         let entry = |at: usize| {
@@ -44,11 +44,11 @@ fn refused<T: std::fmt::Debug>(done: Result<T>) {
 #[test]
 fn a_plan_is_bounded_and_a_stream_of_it_is_not() {
     let world = world("memory://held/plan", 40, 0);
-    // Each byte that is stored allows for sixteen.
+    // Each stored byte allows sixteen bytes of memory.
     assert_eq!(scan(&world, 1).plan().unwrap().len(), 40 * FILES);
     assert_eq!(scan(&world, 1).plan_stream().unwrap().map(|one| one.unwrap().entries.len()).sum::<usize>(), 40 * FILES);
 
-    // A manifest that is named again and again would be stored once.
+    // A manifest that is listed many times is stored only once.
     let again: Vec<ManifestFile> = vec![world.listed[0].clone(); 400];
     let twice = scan(&world.with_list(&again), 1 << 30).plan_stream().unwrap_err().to_string();
     assert!(twice.contains("names the manifest") && twice.contains("twice"), "{twice}");
@@ -62,7 +62,7 @@ fn deletes_and_their_links_are_bounded() {
     let one = scan(&world, 1 << 30).plan_stream().unwrap().deletes().sources()[0].entries.memory();
     refused(scan(&deletes, 100 * one).plan_stream());
 
-    // 20,000 delete files, of which each applies to some of 100 data files.
+    // 20,000 delete files, each of which applies to some of 100 data files.
     let mut again: Vec<ManifestFile> = vec![world.listed[0].clone(); 200];
     again.push(world.listed[1].clone());
     let links = world.with_list(&again);

@@ -1,4 +1,5 @@
-//! Which deletes are linked to which data files: on random tables, exactly those of a naive reading of the rules.
+//! The deletes that are linked to each data file: on random tables, exactly those of a naive implementation of the
+//! rules.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use proptest::prelude::*;
 
 use crate::planning::world::{ID, Manifest, NAME, PATH, World, file, linked, set_metrics, spec, tuple};
 
-/// What metrics a writer wrote.
+/// The metrics that a writer wrote.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Written {
     All,
@@ -32,13 +33,13 @@ struct Data {
 
 #[derive(Debug, Clone)]
 enum Reach {
-    /// Positions in any file of the partition.
+    /// Position deletes for any file of the partition.
     Partition,
-    /// Positions in one file, named in the field or by equal bounds.
+    /// Position deletes for one file, named by the field or by equal bounds.
     File(usize, bool),
-    /// A vector of one file.
+    /// A deletion vector of one file.
     Vector(usize),
-    /// Values.
+    /// Equality deletes.
     Values { ids: Option<Vec<i64>>, names: Option<Vec<Option<String>>>, written: Written },
 }
 
@@ -98,7 +99,7 @@ fn table() -> impl Strategy<Value = (Vec<Data>, Vec<Delete>)> {
         }
         let deletes = vec(delete(files.len()), 0..14);
         (Just(files), deletes).prop_map(|(files, deletes)| {
-            // A file has one vector at the most, and none that is older than the file.
+            // A file has at most one vector, and none that is older than the file.
             let mut vectors = BTreeSet::new();
             let sound = |delete: &Delete| match delete.reach {
                 Reach::Vector(at) => delete.sequence_number >= files[at].sequence_number && vectors.insert(at),
@@ -135,7 +136,7 @@ fn delete_file(delete: &Delete, name: String, files: &[Data]) -> DataFile {
     let positions = DataFile { content: FileContent::PositionDeletes, ..made.clone() };
     match &delete.reach {
         Reach::Partition => {
-            // Bounds over more than one path name no file.
+            // Bounds that cover several paths do not name a file.
             let lower_bounds = Some(vec![(PATH, b"data-0".to_vec())]);
             DataFile { lower_bounds, upper_bounds: Some(vec![(PATH, b"data-z".to_vec())]), ..positions }
         }
@@ -160,12 +161,12 @@ fn delete_file(delete: &Delete, name: String, files: &[Data]) -> DataFile {
     }
 }
 
-/// Whether values of a column can be equal, null to null, as far as the metrics that were written tell.
+/// Whether the values of a column can be equal (including null and null), judging by the written metrics.
 fn meet<T: Ord + Clone>(data: &[Option<T>], told: Written, delete: &[Option<T>], says: Written) -> bool {
     if told == Written::Nothing || says == Written::Nothing {
         return true;
     }
-    // Without counts nobody knows that there is no null.
+    // Without counts, there may be nulls.
     let null = |values: &[Option<T>], written| written != Written::All || values.iter().any(Option::is_none);
     if null(data, told) && null(delete, says) {
         return true;
@@ -176,13 +177,13 @@ fn meet<T: Ord + Clone>(data: &[Option<T>], told: Written, delete: &[Option<T>],
     };
     match (ends(data), ends(delete)) {
         (Some((data_least, data_most)), Some((least, most))) => data_least <= most && least <= data_most,
-        // All null on one side: the other may have one, or nobody counted.
+        // One side has only nulls: the other side may have one, or was not counted.
         (None, _) => told != Written::All || null(delete, says),
         (_, None) => says != Written::All || null(data, told),
     }
 }
 
-/// The rules of "Scan Planning", read naively.
+/// The rules of "Scan Planning", implemented naively.
 fn applies(delete: &Delete, data: &Data, place: usize, has_vector: bool) -> bool {
     let same_partition = delete.spec_id == data.spec_id
         && tuple(delete.spec_id, delete.partition) == tuple(data.spec_id, data.partition);
@@ -202,7 +203,7 @@ fn applies(delete: &Delete, data: &Data, place: usize, has_vector: bool) -> bool
     }
 }
 
-/// Manifests of one spec and sequence number each.
+/// Manifests, each with one spec and one sequence number.
 fn manifests(files: &[Data], deletes: &[Delete]) -> Vec<Manifest> {
     let mut all: Vec<Manifest> = Vec::new();
     let mut add = |spec_id, sequence_number, deletes, file| {
@@ -253,7 +254,7 @@ proptest! {
         }
         prop_assert_eq!(plan.len(), files.len());
         prop_assert_eq!(plan.report.result_delete_files, links);
-        // Linked by name or by metrics, a delete that removes a row is never missing: said once more, by values.
+        // However deletes are linked, none that removes a row may be missing: check this again, by values.
         for (number, delete) in deletes.iter().enumerate() {
             let Reach::Values { ids: Some(ids), names: None, .. } = &delete.reach else { continue };
             for data in files.iter().filter(|data| data.sequence_number < delete.sequence_number) {

@@ -1,4 +1,4 @@
-//! Micro-batches of a stream: which files they hold, whatever their limits, and what a stream cannot tell.
+//! Micro-batches of a stream: the files in them, with any limits, and changes that a stream cannot represent.
 
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ struct History {
     storage: Storage,
     metadata: Arc<TableMetadata>,
     manifests: Vec<ManifestFile>,
-    /// Files that `append` snapshots added, in the order in which a stream gives them, with their rows.
+    /// Files that `append` snapshots added, in the order of a stream, with their numbers of rows.
     appended: Vec<(String, u64)>,
-    /// How many files there are.
+    /// The number of files.
     paths: usize,
 }
 
@@ -45,7 +45,7 @@ impl History {
         Self { storage, metadata, manifests: Vec::new(), appended: Vec::new(), paths: 0 }
     }
 
-    /// Commits a snapshot that adds files by some manifests; `merge` takes the newest older manifest into the first of
+    /// Commits a snapshot that adds files in some manifests; `merge` merges the newest older manifest into the first of
     /// them.
     fn commit(&mut self, operation: Operation, files: &[usize], merge: bool) -> i64 {
         let id = 100 + i64::try_from(self.metadata.snapshots().len()).unwrap();
@@ -170,7 +170,7 @@ impl History {
         Ok(files)
     }
 
-    /// Reads batch after batch until nothing is new.
+    /// Reads batches until there are no new files.
     fn batches(&self, stream: &Stream, mut start: Offset, limit: ReadLimit) -> Vec<(Offset, Vec<String>)> {
         let mut found = Vec::new();
         loop {
@@ -204,8 +204,8 @@ fn operation() -> impl Strategy<Value = Operation> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Batches hold every appended file once and in order, whatever the limits; each is within them, as large as it can
-    /// be, and planned again from any offset on the rest is the same.
+    /// With any limits, batches contain every appended file once and in order. Each batch is as large as the limits
+    /// allow, and planning again from any offset gives the same rest.
     #[test]
     fn batches_hold_every_appended_file_once(
         commits in prop::collection::vec((operation(), prop::collection::vec(0usize..4, 0..3), any::<bool>()), 0..7),
@@ -332,7 +332,7 @@ fn a_start_that_is_gone_is_named() {
     for error in [latest.unwrap_err(), history.files(&stream, start, end).unwrap_err()] {
         assert!(error.to_string().contains(&expected), "{error}");
     }
-    // The batch that ended there has nothing to read, whether the snapshot is there or not.
+    // A batch that starts at the end is empty, whether the snapshot still exists or not.
     assert_eq!(history.files(&stream, start, start).unwrap(), Vec::<String>::new());
     assert_eq!(history.files(&stream, Offset { position: 0, ..end }, end).unwrap(), ["file-001"]);
 }

@@ -1,4 +1,4 @@
-//! Planning over tables made for tests: which deletes are linked, what the cache may change, what a stream may take.
+//! Planning on generated tables: links of deletes, the cache, streams, damage.
 
 mod cache;
 mod counts;

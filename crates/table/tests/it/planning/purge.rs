@@ -1,4 +1,4 @@
-//! What a purge finds in manifests that no append makes.
+//! The files that a purge finds in unusual manifests.
 
 use icefield_format::Limits;
 use icefield_table::commit::{Committed, write_metadata};

@@ -1,11 +1,12 @@
-//! Which text columns a filter could skip files by: those whose bounds are disjoint in two files, or missing in one.
+//! The text columns by which a filter could skip files: those whose bounds are disjoint in two files, or missing in
+//! one.
 
 use icefield_format::value::Value;
 use icefield_table::storage::Storage;
 
 use crate::planning::world::{Manifest, NAME, World, file, set_metrics};
 
-/// Names in each file of each manifest; a file of `None` has no bounds.
+/// The names in each file of each manifest; a file that is `None` has no bounds.
 type Manifests = &'static [&'static [Option<&'static [&'static str]>]];
 
 const CASES: &[(&str, Manifests, bool)] = &[

@@ -1,4 +1,5 @@
-//! Plans as streams: the same files, in the order of the list, and nothing left behind by whoever stops early.
+//! Plans as streams: they return the same files, in the order of the manifest list, and leave nothing behind when
+//! stopped early.
 
 use arrow_select::concat::concat_batches;
 use icefield_table::plan::Plan;

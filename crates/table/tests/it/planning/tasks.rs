@@ -1,4 +1,4 @@
-//! Tasks as bytes: they come back as they were, take little, and hostile bytes are refused.
+//! Serialized tasks: they are read back unchanged, are small, and hostile bytes are rejected.
 
 use icefield_format::manifest::{DataFile, FileContent};
 use icefield_table::Error;
@@ -43,7 +43,7 @@ fn tasks_come_back_as_they_were() {
     }
 }
 
-/// What a reader needs to know of deletes, partitions, row ids and changes travels with the task.
+/// A serialized task contains what a reader needs: deletes, partitions, row ids and changes.
 #[test]
 fn all_facts_of_a_part_travel() {
     let location = "memory://tasks/facts";
@@ -116,7 +116,7 @@ fn hostile_bytes_are_refused() {
     for cut in 1..packed.len() {
         assert!(unpack(&packed[..cut]).is_err(), "{cut}");
     }
-    // Whatever changes, it is read or refused.
+    // Changed bytes are read or rejected, without a panic.
     for at in 0..document.len() {
         for byte in [b'"', b'{', b'9', b'-', 0, 0xff] {
             let mut changed = document.clone();

@@ -1,5 +1,4 @@
-//! Tables without data files: manifests, a list and metadata, written by the writers of this house, planned as any
-//! table.
+//! Tables without data files: manifests, a manifest list and metadata, written by our own writers, for planning.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,12 +20,12 @@ use icefield_table::storage::{Existing, Storage};
 
 pub const ID: i32 = 1;
 pub const NAME: i32 = 3;
-/// Field id of `file_path` in files of positions.
+/// Field id of `file_path` in position delete files.
 pub const PATH: i32 = 2_147_483_546;
 /// The snapshot of every world.
 pub const SNAPSHOT: i64 = 9;
 
-/// Specs by their ids: by day and bucket, by nothing, by the head of a name, by id.
+/// Partition specs by their ids: by day and bucket, unpartitioned, by the prefix of a name, by id.
 pub const SPECS: [&[&str]; 4] = [&["day", "bucket(4, id)"], &[], &["truncate(2, name)"], &["id"]];
 
 /// A manifest before it is written.
@@ -36,7 +35,7 @@ pub struct Manifest {
     pub sequence_number: i64,
     pub deletes: bool,
     pub entries: Vec<(bool, DataFile)>,
-    /// Another version than the table's.
+    /// The format version, if not that of the table.
     pub version: Option<u8>,
 }
 
@@ -63,7 +62,7 @@ pub fn spec(id: usize) -> PartitionSpec {
     PartitionSpec::from_text(i32::try_from(id).unwrap(), SPECS[id], &schema()).unwrap()
 }
 
-/// A tuple of a spec, chosen by a number.
+/// A partition tuple of a spec, selected by a number.
 pub fn tuple(spec_id: usize, number: i32) -> Vec<Option<Value>> {
     let null = number % 5 == 4;
     match spec_id {
@@ -87,7 +86,7 @@ pub fn file(path: impl Into<String>, spec_id: usize, partition: i32) -> DataFile
     }
 }
 
-/// Metrics of a column whose values are these; `counts` says whether the writer counted nulls.
+/// Sets the metrics of a column with these values; `counts` says whether the writer counted nulls.
 pub fn set_metrics(file: &mut DataFile, id: i32, values: &[Option<Value>], counts: bool, bounds: bool) {
     let count = |number: usize| Some(i64::try_from(number).unwrap());
     let present: Vec<&Value> = values.iter().flatten().collect();
@@ -118,7 +117,7 @@ fn push<T>(map: &mut Option<Vec<(i32, T)>>, id: i32, value: Option<T>) {
 }
 
 impl World {
-    /// Writes a table to a folder; the paths of its files begin with `location`.
+    /// Writes a table to a folder; the paths of its files start with `location`.
     pub fn write(storage: &Storage, location: &str, version: u8, manifests: &[Manifest]) -> Self {
         let definition = TableDefinition {
             schema: schema(),
@@ -174,7 +173,7 @@ impl World {
         Self { storage: storage.clone(), metadata: Arc::new(builder.unwrap().build().unwrap()), listed }
     }
 
-    /// The same table, with other manifests in its list.
+    /// The same table, with other manifests in its manifest list.
     pub fn with_list(&self, listed: &[ManifestFile]) -> Self {
         let path = self.metadata.current_snapshot().unwrap().manifest_list().unwrap();
         let mut list = ListWriter::new(ListOptions {
@@ -200,7 +199,7 @@ impl World {
 }
 
 impl Manifest {
-    /// The manifest as written to a path, and its row of the list.
+    /// The bytes of the manifest, and its entry in the manifest list.
     pub fn bytes(&self, version: u8, path: &str) -> (Vec<u8>, ManifestFile) {
         let content = if self.deletes { ManifestContent::Deletes } else { ManifestContent::Data };
         let (schema, spec) = (schema(), spec(self.spec_id));
@@ -233,7 +232,7 @@ impl Manifest {
     }
 }
 
-/// What is compared of two plans: for each file its residual, its deletes, and the metrics asked for.
+/// The parts of a plan that are compared: for each file its residual, deletes, and requested metrics.
 pub fn shown(plan: &Plan, metrics: &Metrics) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     for manifest in &plan.manifests {
@@ -253,7 +252,7 @@ pub fn shown(plan: &Plan, metrics: &Metrics) -> BTreeMap<String, String> {
     files
 }
 
-/// Paths of the deletes of a file, and where vectors begin.
+/// The paths of the deletes of a file, with the offsets of vectors.
 pub fn linked(plan: &Plan, manifest: &icefield_table::plan::PlannedManifest, row: usize) -> Vec<String> {
     let places = manifest.deletes.as_ref().map(|links| links.of(row)).unwrap_or_default();
     let name = |place: &u32| plan.deletes.get(*place).unwrap().file.file_path;

@@ -1,11 +1,12 @@
-//! Choices that a case is made of; the first of each is the simplest, so that a failure shrinks to zeros.
+//! Random choices from which a case is generated; the first choice is always the simplest, so that a failure shrinks to
+//! zeros.
 
 use std::fmt;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// All choices of a case. What they came to is in the message of a failure.
+/// All choices of a case. The message of a failure contains the resulting case.
 #[derive(Clone)]
 pub struct Choices(Vec<u16>);
 
@@ -19,7 +20,7 @@ pub fn choices() -> impl Strategy<Value = Choices> {
     vec(any::<u16>(), 400).prop_map(Choices)
 }
 
-/// Numbers that are taken one after the other; zeros once they are used up.
+/// Takes numbers one after the other, then zeros when they are used up.
 #[derive(Debug)]
 pub struct Draw {
     choices: std::vec::IntoIter<u16>,
@@ -35,7 +36,7 @@ impl Draw {
         usize::from(self.choices.next().unwrap_or(0)) % limit
     }
 
-    /// True in so many cases of a hundred.
+    /// True with a probability of `percent`.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) >= 100 - percent
     }

@@ -1,4 +1,5 @@
-//! Filters, and whether a row matches them, by the rules of docs and specification and not by the code under test.
+//! Filters, and whether a row matches them, implemented by the documentation and the specification, independently of
+//! the tested code.
 
 use std::cmp::Ordering;
 
@@ -55,7 +56,7 @@ impl Filter {
         self.holds(row, false)
     }
 
-    /// `NOT` turns tests round before they meet a row.
+    /// Whether a row matches; `NOT` negates the tests before they are applied to rows.
     fn holds(&self, row: &Row, negated: bool) -> bool {
         match (self, negated) {
             (Self::Leaf(leaf), false) => leaf.holds(row, &leaf.test),
@@ -107,7 +108,7 @@ impl Leaf {
         Self { position, name: column.name.clone(), column: today.clone(), transform, ty, test }
     }
 
-    /// Often one that files are partitioned by.
+    /// Selects a transform, often one by which files are partitioned.
     fn transform(draw: &mut Draw, column: &Column) -> Transform {
         let all = column.within_hours(transforms(&(column.types.1.clone(), column.types.1.clone())));
         if column.partitioned.is_empty() || draw.chance(50) { draw.pick(&all) } else { draw.pick(&column.partitioned) }

@@ -1,4 +1,4 @@
-//! The laws.
+//! The laws of pruning.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +14,10 @@ use crate::pruning::filters::Filter;
 use crate::pruning::stored::{Metrics, name};
 use crate::pruning::world::{World, schema};
 
-/// Filters that each table is asked for.
+/// Number of filters per table.
 pub const FILTERS: usize = 4;
 
-/// A place for a table: no two have the same.
+/// A unique location for a table.
 pub fn location() -> String {
     static TABLES: AtomicU64 = AtomicU64::new(0);
     format!("memory://pruning/{}", TABLES.fetch_add(1, Ordering::Relaxed))

@@ -1,8 +1,8 @@
-//! Laws of what a plan skips: no file with a matching row is missing, and what is left to test of its rows is right.
+//! Laws of pruning: a plan has all files with matching rows, and their residuals are right.
 //!
-//! Most tables are manifests without data files. Their rows lie at the extremes of their types; bounds, summaries and
-//! partition values come from the rows by rules of these tests, in the forms of several writers, and the answers of
-//! filters likewise.
+//! Most tables have manifests but no data files. Their rows have values at the extremes of the types. The tests have
+//! their own rules to compute bounds, summaries and partition values, in the forms of several writers, and to evaluate
+//! filters.
 
 mod draw;
 mod filters;

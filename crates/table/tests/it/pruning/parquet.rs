@@ -1,5 +1,5 @@
-//! What Parquet files tell of their values besides the bounds of row groups: pages, dictionaries, bloom filters. No row
-//! that matches is skipped, and no more is read than they leave.
+//! Pruning by page indexes, dictionaries and Bloom filters of Parquet files, in addition to the bounds of row groups.
+//! No matching row is skipped, and no more bytes are read than necessary.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::pruning::laws::{FILTERS, location};
 use crate::pruning::rows::{TYPES, array};
 use crate::pruning::world::{Row, World, schema};
 
-/// Bytes of a column that is read besides, so that it pays to look.
+/// Bytes per row of an additional column, so that pruning pays off.
 const PADDING: usize = 600;
 
 fn bytes(batch: &RecordBatch, properties: WriterPropertiesBuilder) -> Vec<u8> {
@@ -37,7 +37,7 @@ fn bytes(batch: &RecordBatch, properties: WriterPropertiesBuilder) -> Vec<u8> {
     bytes
 }
 
-/// Columns and one behind them that no dictionary makes smaller.
+/// Adds a last column that no dictionary makes smaller.
 fn padded(columns: Vec<(String, ArrayRef)>) -> RecordBatch {
     let rows = columns[0].1.len();
     let padding =
@@ -49,7 +49,7 @@ fn padded(columns: Vec<(String, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays).unwrap()
 }
 
-/// The rows that are left to read, by number, and a request of them.
+/// The numbers of the rows that remain after pruning.
 fn left(file: &mut ParquetFile, schema: &Arc<Schema>, filter: &BoundExpr) -> Vec<Range<u64>> {
     let fields = file.bind(&with_positional_ids, schema);
     let mut request = Request { prune: filter.clone(), ..Request::all((0..fields.len() - 1).collect()) };
@@ -117,8 +117,8 @@ proptest! {
     }
 }
 
-/// Six row groups of 1,000 rows: `id` ascends, `code` is spread over the whole range in every row group but no two of
-/// them have a value in common, `text` likewise with few values.
+/// Six row groups of 1,000 rows: `id` ascends; `code` covers the whole range in every row group, but no two row groups
+/// have a common value; `text` likewise with few values.
 fn file(properties: WriterPropertiesBuilder) -> (Storage, String, Vec<u8>) {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..6000));
     let codes: ArrayRef = Arc::new(Int64Array::from_iter_values((0..6000).map(|n| n % 1000 * 1_000_003 + n / 1000)));
@@ -170,7 +170,8 @@ fn pages_dictionaries_and_bloom_filters_leave_what_may_match() {
     let code = |n: i64| Value::Long(n % 1000 * 1_000_003 + n / 1000);
     let text = |text: &str| Value::String(text.to_owned());
     let cases: Vec<(&str, Expr, Vec<Range<u64>>, f64)> = vec![
-        // Expression, rows left, share of the file that is read at the most: the last page of each column is read, too.
+        // Expression, remaining rows, maximum share of the file to read; the last page of each column is always read
+        // too.
         ("a page", equal("id", Value::Long(2555)), one(2500..2600), 0.06),
         (
             "pages of two row groups",
@@ -217,7 +218,7 @@ fn pages_dictionaries_and_bloom_filters_leave_what_may_match() {
     }
 }
 
-/// Damage of a bloom filter that can be seen names its file, row group and column; what cannot be seen crashes nothing.
+/// Detectable damage of a Bloom filter gives an error with file, row group and column; other damage must not crash.
 #[test]
 fn bloom_filters_of_noise() {
     let (storage, path, bytes) = file(WriterProperties::builder());
@@ -249,7 +250,7 @@ fn bloom_filters_of_noise() {
         }
     }
     assert!(refused > 150, "{refused}");
-    // Only the bits are noise.
+    // Overwrite only the bits.
     let mut damaged = bytes;
     damaged[end - 32..end].fill(0xff);
     read(damaged).unwrap();

@@ -1,4 +1,4 @@
-//! What readers skip within data files: the rows of files of both formats are those that match.
+//! Pruning in data files: for both formats, reading with a filter returns exactly the matching rows.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ pub fn array(ty: &P, values: &[Option<&Value>]) -> ArrayRef {
     }
 }
 
-/// The file of these rows.
+/// Writes a file with these rows.
 fn written(world: &World, storage: &Storage, location: &str, format: &str, rows: &[Row]) -> DataFile {
     let (schema, spec) = (Arc::new(schema(&world.columns, true)), Arc::new(world.specs[0].clone()));
     let properties = [("write.format.default".to_owned(), format.to_owned())].into_iter().collect();

@@ -1,4 +1,4 @@
-//! What writers say of files and manifests, and the table as it is stored.
+//! Writes the tables: metrics of files, summaries of manifests, as different writers produce them.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use crate::pruning::world::{Manifest, World, schema};
 
 const SNAPSHOT: i64 = 9;
 
-/// How a writer makes bounds.
+/// How a writer computes bounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Uuids in Java's order.
+    /// Whether UUIDs are in Java's order.
     java: bool,
-    /// Zeros at an end are -0.0 below and 0.0 above, as Parquet asks.
+    /// Whether a zero bound is -0.0 as a lower and 0.0 as an upper bound, as Parquet requires.
     both_zeros: bool,
-    /// Characters or bytes of the bounds of text and bytes.
+    /// Maximum characters or bytes in bounds of text and binary columns.
     length: usize,
 }
 
@@ -38,7 +38,7 @@ impl Bounds {
         Self { java: draw.chance(50), both_zeros: draw.chance(30), length: draw.pick(&[16, 1, 2]) }
     }
 
-    /// The bounds of values that are not NaN, without cutting them.
+    /// The bounds of the values that are not NaN, without truncation.
     fn whole(self, values: &[&Value]) -> (Option<Value>, Option<Value>) {
         let by = |a: &&&Value, b: &&&Value| -> Ordering { if self.java { java_order(a, b) } else { order(a, b) } };
         let numbers = || values.iter().filter(|value| !is_nan(value));
@@ -59,7 +59,8 @@ impl Bounds {
         })
     }
 
-    /// A bound that was cut has its last character or byte raised; there is none where that cannot be.
+    /// An upper bound. A truncated bound has its last character or byte incremented; if this is impossible, there is no
+    /// bound.
     fn upper(self, value: Value) -> Option<Value> {
         match value {
             Value::String(text) if text.chars().count() > self.length => {
@@ -83,7 +84,7 @@ fn push<T>(map: &mut Option<Vec<(i32, T)>>, id: i32, value: Option<T>) {
     }
 }
 
-/// Adds the metrics of a column, some of which a writer may leave out.
+/// Adds the metrics of a column; a writer may omit some.
 pub fn metrics(entry: &mut DataFile, id: i32, values: &[Option<&Value>], form: Bounds, draw: &mut Draw) {
     let present: Vec<&Value> = values.iter().copied().flatten().collect();
     if !draw.chance(15) {
@@ -95,11 +96,11 @@ pub fn metrics(entry: &mut DataFile, id: i32, values: &[Option<&Value>], form: B
     }
     let (least, most) = form.whole(&present);
     let (lower, upper) = (least.and_then(|value| form.lower(value)), most.and_then(|value| form.upper(value)));
-    // A writer may know one of them, or none.
+    // A writer may write only one of the bounds, or none.
     let known = draw.below(12);
     push(&mut entry.lower_bounds, id, lower.filter(|_| known != 10).map(|value| bytes(&value)));
     push(&mut entry.upper_bounds, id, upper.filter(|_| known != 11).map(|value| bytes(&value)));
-    // Metrics of columns without any are not written.
+    // Some writers write no bounds for a column.
     if known == 9 {
         for bounds in [&mut entry.lower_bounds, &mut entry.upper_bounds] {
             bounds.iter_mut().for_each(|bounds| bounds.retain(|(other, _)| *other != id));
@@ -107,7 +108,7 @@ pub fn metrics(entry: &mut DataFile, id: i32, values: &[Option<&Value>], form: B
     }
 }
 
-/// The metrics of a file as evaluators ask for them.
+/// The metrics of a file, as the evaluators access them.
 pub struct Metrics<'a>(pub &'a DataFile);
 
 impl FileStatistics for Metrics<'_> {
@@ -146,7 +147,7 @@ fn summaries(manifest: &Manifest, fields: usize) -> Vec<FieldSummary> {
 }
 
 impl World {
-    /// Writes the table; files are named by their manifest and place.
+    /// Writes the table; files are named by manifest and position.
     pub fn write(&self, storage: &Storage, location: &str) -> Arc<TableMetadata> {
         let definition = TableDefinition {
             schema: schema(&self.columns, false),

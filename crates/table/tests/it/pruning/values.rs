@@ -1,4 +1,4 @@
-//! Values at the extremes of their types, their order and their bytes, by rules of these tests.
+//! Values at the extremes of their types, their order and their bytes, implemented independently of the tested code.
 
 use std::cmp::Ordering;
 
@@ -10,8 +10,8 @@ use PrimitiveType as P;
 
 const DAY: i64 = 86_400_000_000;
 
-/// Types of a column: when its first files were written, and today. Those whose order or extremes are peculiar come up
-/// more often.
+/// The types of a column: when its first files were written, and today. Types with an unusual order or unusual extremes
+/// are more frequent.
 pub fn kinds() -> Vec<(P, P)> {
     let decimal = |precision| P::Decimal { precision, scale: 2 };
     let promoted = [
@@ -41,7 +41,7 @@ pub fn kinds() -> Vec<(P, P)> {
     same.chain(promoted.iter().cloned()).chain([(P::Int, P::Long)]).collect()
 }
 
-/// Values of a type, its least and greatest among them.
+/// Values of a type, including the least and the greatest.
 pub fn pool(ty: &P) -> Vec<Value> {
     let longs = |unit: i64| {
         let near = [0, 1, -1, 9, -8, unit, -unit, unit - 1, -unit - 1, 17_532 * unit + 5, i64::MAX, i64::MAX - 1];
@@ -94,7 +94,7 @@ pub fn pool(ty: &P) -> Vec<Value> {
     }
 }
 
-/// The next value, up or down, of types that have one; of a zero that of the sign.
+/// The next greater or smaller value, for types that have one; for a zero, with regard to its sign.
 pub fn neighbour(value: &Value, up: bool) -> Value {
     match value {
         Value::Int(number) => Value::Int(if up { number.saturating_add(1) } else { number.saturating_sub(1) }),
@@ -105,7 +105,7 @@ pub fn neighbour(value: &Value, up: bool) -> Value {
     }
 }
 
-/// A value after its column was promoted; none where the type of today does not hold it.
+/// A value after the promotion of its column; `None` if it does not fit today's type.
 pub fn promoted(value: &Value, to: &P) -> Option<Value> {
     Some(match (value, to) {
         (Value::Int(number), P::Long) => Value::Long(i64::from(*number)),
@@ -116,7 +116,7 @@ pub fn promoted(value: &Value, to: &P) -> Option<Value> {
     })
 }
 
-/// The transforms that a column of these types may be partitioned by throughout.
+/// The transforms that can partition a column with both types.
 pub fn transforms((written, today): &(P, P)) -> Vec<Transform> {
     use Transform as T;
     let all = [
@@ -134,7 +134,7 @@ pub fn transforms((written, today): &(P, P)) -> Vec<Transform> {
         T::Hour,
         T::Void,
     ];
-    // The values of these would be others after the promotion, which is not allowed then.
+    // The promotion would change the results of these transforms, so it is not allowed with them.
     let changes =
         |transform: &T| *written == P::Date && written != today && matches!(transform, T::Identity | T::Bucket(_));
     let takes = |transform: &T, ty: &P| transform.result_type(&ty.clone().into()).is_some();
@@ -143,12 +143,12 @@ pub fn transforms((written, today): &(P, P)) -> Vec<Transform> {
         .collect()
 }
 
-/// The result of a transform, and none also where it has none.
+/// The result of a transform; `None` also for values without a result.
 pub fn apply(transform: &Transform, ty: &P, value: Option<&Value>) -> Option<Value> {
     let width = |width: u32| i128::from(width);
     match (transform, value?) {
         (Transform::Identity, value) => Some(value.clone()),
-        // Results wrap around below the least number of the type.
+        // Results below the least number of the type wrap around.
         (Transform::Truncate(w), Value::Int(v)) => {
             let exact = i128::from(*v) - i128::from(*v).rem_euclid(width(*w));
             let wrapped = if exact < i128::from(i32::MIN) { exact + (1 << 32) } else { exact };
@@ -186,7 +186,7 @@ pub fn order(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// The order of Java, which compares uuids as two signed numbers.
+/// The order of Java, which compares UUIDs as two signed numbers.
 pub fn java_order(a: &Value, b: &Value) -> Ordering {
     let halves = |bytes: &[u8; 16]| {
         let half = |from: usize| i64::from_be_bytes(bytes[from..from + 8].try_into().unwrap());
@@ -208,7 +208,7 @@ pub fn bytes(value: &Value) -> Vec<u8> {
         Value::Double(value) => value.to_le_bytes().to_vec(),
         Value::Decimal(value) => {
             let mut bytes = value.to_be_bytes().to_vec();
-            // As long as the first bit of the next byte says the same, a byte says nothing.
+            // A leading byte is redundant if the first bit of the next byte implies it.
             while bytes.len() > 1 && bytes[0] == if bytes[1] < 0x80 { 0 } else { 0xff } {
                 bytes.remove(0);
             }

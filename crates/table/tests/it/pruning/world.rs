@@ -1,4 +1,4 @@
-//! Tables of evolved schema and spec, drawn at random: columns, specs, and files with their rows.
+//! Random tables with evolved schemas and specs: columns, specs, and files with their rows.
 
 use icefield_format::manifest::DataFile;
 use icefield_format::spec::{PartitionField, PartitionSpec};
@@ -15,22 +15,22 @@ pub type Row = Vec<Option<Value>>;
 #[derive(Debug, Clone)]
 pub struct Column {
     pub name: String,
-    /// The type that the first files have, and that of today.
+    /// The type in the first files, and the type today.
     pub types: (PrimitiveType, PrimitiveType),
     pub required: bool,
-    /// Whether `hour` is asked of it, which has no result for the extremes.
+    /// Whether `hour` is applied to the column; it has no result for the extremes.
     hours: bool,
-    /// Transforms that files are partitioned by.
+    /// The transforms by which files are partitioned.
     pub partitioned: Vec<Transform>,
 }
 
-/// Files of one spec and one time.
+/// Files of one spec, written at one time.
 #[derive(Debug)]
 pub struct Manifest {
     pub spec: usize,
     /// Whether its files were written before the columns were promoted.
     pub early: bool,
-    /// Whether it was itself written after that.
+    /// Whether the manifest was rewritten after the promotion.
     pub rewritten: bool,
     pub summaries: bool,
     pub bounds: Bounds,
@@ -39,11 +39,11 @@ pub struct Manifest {
 
 #[derive(Debug)]
 pub struct File {
-    /// As they were written.
+    /// The rows as written.
     written: Vec<Row>,
-    /// As they are read today.
+    /// The rows as read today.
     pub rows: Vec<Row>,
-    /// With the partition values of the types of its manifest.
+    /// The manifest entry, with partition values in the types of its manifest.
     pub entry: DataFile,
 }
 
@@ -55,7 +55,7 @@ pub struct World {
 }
 
 impl Column {
-    /// The values that partition transforms, promotions and terms have results for; null where it may be.
+    /// The values for which partition transforms, promotions and terms have results, and null if the column allows it.
     pub fn within(&self, values: Vec<Value>) -> Vec<Option<Value>> {
         let (written, today) = &self.types;
         let of_today = |value: &Value| !self.hours || apply(&Transform::Hour, today, Some(value)).is_some();
@@ -67,7 +67,7 @@ impl Column {
         values.into_iter().filter(|value| has(value)).map(Some).collect()
     }
 
-    /// The transforms that the column has values for.
+    /// The transforms that have results for the column's values.
     pub fn within_hours(&self, transforms: Vec<Transform>) -> Vec<Transform> {
         transforms.into_iter().filter(|transform| self.hours || *transform != Transform::Hour).collect()
     }
@@ -114,7 +114,7 @@ impl World {
         world
     }
 
-    /// A table without partitions whose columns have some of these types, as they always had.
+    /// An unpartitioned table whose columns always had some of these types.
     pub fn plain(draw: &mut Draw, types: &[PrimitiveType]) -> Self {
         let kinds: Vec<_> = types.iter().map(|ty| (ty.clone(), ty.clone())).collect();
         let columns = (0..1 + draw.below(2)).map(|number| Column::draw(draw, number, &kinds)).collect();
@@ -123,7 +123,7 @@ impl World {
         world
     }
 
-    /// Values of a column as they are read, for literals.
+    /// Values of a column as read, for literals.
     pub fn literals(&self, position: usize) -> Vec<Option<Value>> {
         let files = self.manifests.iter().flat_map(|manifest| &manifest.files);
         files.flat_map(|file| &file.rows).map(|row| row[position].clone()).collect()
@@ -146,7 +146,7 @@ impl World {
         manifest
     }
 
-    /// Rows of one partition: those that are not in that of the first are left out.
+    /// A file with rows of one partition; rows outside the partition of the first row are dropped.
     fn file(&self, draw: &mut Draw, manifest: &Manifest) -> File {
         let spec = &self.specs[manifest.spec];
         let row =
@@ -179,7 +179,7 @@ impl World {
         File { rows: written.iter().map(today).collect(), written, entry }
     }
 
-    /// The partition tuple of a row with the types of its time.
+    /// The partition tuple of a row, with the types of its time.
     fn partition(&self, spec: &PartitionSpec, row: &Row, early: bool) -> Vec<Option<Value>> {
         let value = |field: &PartitionField| {
             let position = usize::try_from(field.source_ids[0]).unwrap() - 1;
@@ -190,7 +190,7 @@ impl World {
         spec.fields.iter().map(value).collect()
     }
 
-    /// A tuple in the types of today.
+    /// Converts a partition tuple to today's types.
     pub fn rewritten(&self, spec: &PartitionSpec, tuple: &[Option<Value>]) -> Vec<Option<Value>> {
         let types = spec.partition_type(&schema(&self.columns, true)).fields;
         let value = |(value, field): (&Option<Value>, &Field)| {
@@ -201,13 +201,13 @@ impl World {
 }
 
 impl File {
-    /// For messages.
+    /// The file as text for messages.
     pub fn shown(&self) -> String {
         format!("rows {:?} (written as {:?}), {:?}", self.rows, self.written, self.entry)
     }
 }
 
-/// One to three specs; a field that two of them share has one id.
+/// One to three specs; a field that several of them share has the same id.
 fn specs(draw: &mut Draw, columns: &mut [Column]) -> Vec<PartitionSpec> {
     let mut known: Vec<(usize, Transform)> = Vec::new();
     let mut specs: Vec<PartitionSpec> = Vec::new();
@@ -218,7 +218,7 @@ fn specs(draw: &mut Draw, columns: &mut [Column]) -> Vec<PartitionSpec> {
             let column = &mut columns[position];
             let choices = column.within_hours(transforms(&column.types));
             let Some(first) = choices.first().cloned() else { continue };
-            // The first of each is the identity or the narrowest.
+            // The first transform of each column is the identity or the narrowest.
             let transform = if draw.chance(75) { draw.pick(&choices) } else { first };
             let chosen = (position, transform);
             let place = known.iter().position(|one| *one == chosen).unwrap_or_else(|| {

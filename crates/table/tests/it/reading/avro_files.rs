@@ -1,4 +1,4 @@
-//! Avro data files: what is written is read, whatever leaves, byte ranges and rows are asked for.
+//! Avro data files: written rows are read back, with any requested leaves, byte ranges and rows.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -25,7 +25,7 @@ use icefield_table::file::{self, FileLayout, Filter, FormatOptions, Request};
 use icefield_table::storage::{Existing, Storage};
 use proptest::prelude::*;
 
-/// A source of choices.
+/// A source of random choices.
 struct Draw(u64);
 
 impl Draw {
@@ -121,7 +121,7 @@ fn nulls(draw: &mut Draw, nullable: bool, rows: usize) -> Option<NullBuffer> {
     (nullable && rows > 0).then(|| (0..rows).map(|_| draw.below(4) > 0).collect::<Vec<_>>().into())
 }
 
-/// Values of an Arrow type: those of our own schemas.
+/// Random values of an Arrow type that our own schemas use.
 fn array(draw: &mut Draw, ty: &DataType, nullable: bool, rows: usize) -> ArrayRef {
     let nulls = nulls(draw, nullable, rows);
     let longs: Vec<i64> = (0..rows).map(|_| draw.long()).collect();
@@ -206,7 +206,7 @@ fn structs(draw: &mut Draw, fields: &Fields, nulls: Option<NullBuffer>, rows: us
     StructArray::try_new_with_length(fields.clone(), children, nulls, rows).unwrap()
 }
 
-/// Values as texts, so that those of one column can be compared whatever its fields are called.
+/// Values as text, so that columns can be compared regardless of their field names.
 fn values(array: &ArrayRef) -> Vec<String> {
     let rows = 0..array.len();
     let joined =
@@ -264,7 +264,7 @@ fn write(name: &str, schema: &Arc<Schema>, batch: &RecordBatch, codec: &str, blo
     let options = options(&[("write.avro.compression-codec", codec)]);
     let layout = FileLayout::new(schema, batch.schema(), &options, modes).unwrap();
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Tests draw the same seeds at the same time.
+    // Concurrent tests use the same seeds.
     let path = format!("memory://avro-files/{name}-{}.avro", NEXT.fetch_add(1, Ordering::Relaxed));
     let mut writer = layout.create(&storage, path, &[]).unwrap();
     for start in (0..batch.num_rows()).step_by(block_rows) {
@@ -286,7 +286,7 @@ impl Written {
         file.batches(request).unwrap().into_batches().map(Result::unwrap).collect()
     }
 
-    /// Texts of the leaves of some rows.
+    /// The expected leaves of some rows, as text.
     fn expected(&self, leaves: &[usize], rows: impl Fn(usize) -> bool) -> Vec<String> {
         let all: Vec<usize> = (0..count(self.batch.schema_ref().fields())).collect();
         let texts = texts(&pick(&self.batch, &all, leaves).unwrap());
@@ -311,7 +311,7 @@ fn world(seed: u64) -> (Draw, Written) {
     (draw, written)
 }
 
-/// Some leaves; of a map both keys and values, as readers ask for them.
+/// Some leaves; for a map both keys and values, as readers request them.
 fn some_leaves(draw: &mut Draw, written: &Written) -> Vec<usize> {
     fn tops(ty: &DataType, draw: &mut Draw, next: &mut usize, out: &mut BTreeSet<usize>) {
         match ty {
@@ -357,7 +357,7 @@ proptest! {
         let mut leaves = some_leaves(&mut draw, &written);
         prop_assert_eq!(found(&written.read(Request::all(leaves.clone()))), written.expected(&leaves, |_| true));
 
-        // Over any cut each row is in one part.
+        // However the file is split, each row is in exactly one part.
         let mut cuts: Vec<u64> = (0..draw.below(6)).map(|_| draw.below(written.size)).chain([0, written.size]).collect();
         cuts.sort_unstable();
         let parts = cuts.windows(2).flat_map(|cut| {
@@ -365,7 +365,7 @@ proptest! {
         });
         prop_assert_eq!(found(&parts.collect::<Vec<_>>()), written.expected(&leaves, |_| true));
 
-        // Rows by number, with their numbers, also over a cut.
+        // Rows by number, with their numbers, also across a split.
         let wanted: Vec<Range<u64>> = {
             let mut places: Vec<u64> = (0..draw.below(9) * 2).map(|_| draw.below(rows as u64 + 5)).collect();
             places.sort_unstable();
@@ -389,7 +389,7 @@ proptest! {
         };
         prop_assert_eq!(found(&numbered), expected);
 
-        // A test of row numbers, before other columns.
+        // A filter on row numbers, evaluated before other columns.
         let odd = |batch: &RecordBatch| {
             let numbers = batch.columns().last().unwrap();
             let numbers = numbers.as_any().downcast_ref::<Int64Array>().unwrap();
@@ -404,7 +404,7 @@ proptest! {
     }
 }
 
-/// A file large enough that threads share it.
+/// The file is large enough to be shared by threads.
 #[test]
 fn threads_give_the_rows_in_order() {
     let schema = Arc::new(Schema::new(0, vec![Field::required(1, "n", PrimitiveType::Long)]).unwrap());
@@ -432,7 +432,7 @@ fn threads_give_the_rows_in_order() {
     }
 }
 
-/// Every cut of a file and every changed byte ends in rows or in an error that names the file, never in a panic.
+/// Every truncation of a file and every changed byte gives rows, or an error that names the file, never a panic.
 #[test]
 fn damage_is_an_error_that_names_the_file() {
     let mut refused = 0;

@@ -1,5 +1,5 @@
-//! Avro files that other writers make, and damaged ones: types that Iceberg's writers have no use for, files without
-//! ids, and each kind of damage with the place that its error names.
+//! Avro files of other writers: types that Iceberg writers do not use, and files without ids. And damaged Avro files:
+//! each kind of damage gives an error with its place.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,11 +22,11 @@ use icefield_table::plan::tasks::part::{FilePart, FilePartition};
 use icefield_table::read::task;
 use icefield_table::storage::{Existing, Storage};
 
-/// How every error begins; between the two stands a number, so that no two files lie in one place.
+/// The start of every error; a number follows, so that each file has its own path.
 const ROOT: &str = "memory://avro-foreign/";
 const SYNC: [u8; 16] = *b"0123456789abcdef";
 
-/// A file of one block of so many records.
+/// A file with one block of this many records.
 fn made(fields: &str, codec: Codec, records: usize, write: impl Fn(usize, &mut Encoder)) -> Vec<u8> {
     let schema = format!(r#"{{"type": "record", "name": "t", "fields": [{fields}]}}"#);
     let compression = Compression { codec, level: None };
@@ -41,7 +41,7 @@ fn made(fields: &str, codec: Codec, records: usize, write: impl Fn(usize, &mut E
     file.finish().unwrap()
 }
 
-/// Stores a file where no other lies.
+/// Stores a file under a new path.
 fn stored(bytes: &[u8]) -> (Storage, String) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let (storage, path) = (Storage::default(), format!("{ROOT}{}/x.avro", NEXT.fetch_add(1, Ordering::Relaxed)));
@@ -53,7 +53,7 @@ fn table(fields: Vec<Field>) -> Arc<Schema> {
     Arc::new(Schema::new(0, fields).unwrap())
 }
 
-/// All columns, by the names of a table.
+/// Reads all columns, by the names of a table.
 fn read(bytes: &[u8], schema: &Arc<Schema>, leaves: Option<Vec<usize>>) -> Result<Vec<RecordBatch>> {
     let (storage, path) = stored(bytes);
     let mut file = file::open(&storage, &path, "avro", FileContent::Data, bytes.len() as u64)?;
@@ -75,7 +75,7 @@ fn texts(batch: &RecordBatch, column: usize) -> Vec<String> {
     };
     let plain = match plain {
         Ok(plain) => plain,
-        // Times are 32 bits wide.
+        // Some times have 32 bits.
         Err(_) => cast(&cast(array, &DataType::Int32).unwrap(), &DataType::Int64).unwrap(),
     };
     (0..batch.num_rows()).map(|row| array_value_to_string(&plain, row).unwrap()).collect()
@@ -140,7 +140,7 @@ fn types_of_other_writers() {
     assert_eq!(found[5], ["-0.01", "2.56"]);
     assert_eq!(found[6], both(uuid));
     assert_eq!(found[7], both("-5"));
-    // Where the table does not say otherwise, a text is a text, and a timestamp has no zone.
+    // If the table does not say otherwise, text is read as text, and a timestamp has no time zone.
     let batches = read(&bytes, &table(Vec::new()), None).unwrap();
     assert_eq!(*batches[0].column(6).data_type(), DataType::Utf8);
     assert_eq!(*batches[0].column(2).data_type(), DataType::Timestamp(TimeUnit::Microsecond, None));
@@ -162,7 +162,7 @@ fn wider_unions_are_refused_where_they_are_wanted() {
     assert_eq!(texts(&rows[0], 0), ["0", "1", "2"]);
 }
 
-/// The rows of a file without ids, as a table without a name mapping has them.
+/// The rows of a file without ids, in a table without a name mapping.
 fn as_table(bytes: &[u8], schema: &Arc<Schema>) -> Result<Vec<RecordBatch>> {
     let (storage, path) = stored(bytes);
     let wanted = Wanted::new(schema.clone(), schema.clone());
@@ -184,7 +184,7 @@ fn as_table(bytes: &[u8], schema: &Arc<Schema>) -> Result<Vec<RecordBatch>> {
     task::rows(ReadTask { wanted: Arc::new(wanted), parts: vec![part] }, &storage, None)?.collect()
 }
 
-/// As in the Java library, where other formats go by position.
+/// As in the Java library, which reads other formats by position.
 #[test]
 fn files_without_ids_are_read_by_the_names_of_the_table() {
     let fields =
@@ -210,7 +210,7 @@ fn rows_wider_than_the_limit_are_refused() {
     assert!(found.starts_with(ROOT) && found.contains("each row takes at least 1000000000 bytes"), "{found}");
 }
 
-/// Where the rows of a file begin, whose header is that of [`made`].
+/// The offset of the first row, in a file with the header of [`made`].
 fn first_row(bytes: &[u8]) -> usize {
     let sync = bytes.windows(16).position(|window| window == SYNC).unwrap();
     sync + 16
@@ -268,7 +268,7 @@ fn damaged_rows_name_their_block_row_and_column() {
 fn damaged_blocks_name_their_byte() {
     let whole = made(r#"{"name": "n", "type": "long"}"#, Codec::Null, 40, |row, out| out.long(row as i64));
     let start = first_row(&whole);
-    // Two numbers of a byte each stand before the rows.
+    // Two one-byte numbers precede the rows.
     let (count, size) = (start, start + 1);
     let changed = |at: usize, bytes: &[u8]| {
         let mut changed = whole.clone();
@@ -305,13 +305,13 @@ fn bombs_and_false_checksums_are_refused() {
     snappy[place] ^= 1;
     let found = error(&snappy);
     assert!(found.starts_with(ROOT) && found.contains("checksum mismatch"), "{found}");
-    // A list of nothing that is longer than memory.
+    // A list of nulls with more elements than memory can hold.
     let nulls = made(r#"{"name": "l", "type": {"type": "array", "items": "null"}}"#, Codec::Null, 1, |_, out| {
         out.long(1 << 40);
         out.long(0);
     });
     assert!(error(&nulls).contains("column l: a length or count exceeds"));
-    // Rows of nothing: as many as the limits allow are counted, and no more.
+    // Rows without bytes: as many as the limits allow, and no more.
     let mut empty = made(r#"{"name": "n", "type": "null"}"#, Codec::Null, 1, |_, _| {});
     let start = first_row(&empty);
     empty.splice(start..=start, [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01]);

@@ -1,4 +1,4 @@
-//! "Column Projection": where each wanted column of a Parquet file comes from, file by file.
+//! "Column Projection": the source of each requested column of a Parquet file, file by file.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn with_id(field: ArrowField, id: i32) -> FieldRef {
     Arc::new(field.with_metadata([(PARQUET_FIELD_ID_META_KEY.to_owned(), id.to_string())]))
 }
 
-/// A file of three rows: `a` (1) int, `st` (2) struct of `x` (3) float and `y` (4) string, `l` (5) list of int (6).
+/// A file with three rows: `a` (1) int, `st` (2) struct of `x` (3) float and `y` (4) string, `l` (5) list of int (6).
 fn file(storage: &Storage, path: &str, ids: bool) -> ParquetFile {
     let x = with_id(ArrowField::new("x", DataType::Float32, true), 3);
     let y = with_id(ArrowField::new("y", DataType::Utf8, true), 4);
@@ -77,7 +77,7 @@ impl Constants for Partition {
     }
 }
 
-/// Reads wanted columns through plan, leaves, decoder and reshaping, as a scan does.
+/// Reads requested columns as a scan does: plan, leaves, decoder, reshaping.
 fn read(file: &ParquetFile, wanted: &[(Field, FieldRef)], rules: &Rules<'_>, fields: &Fields) -> Result<RecordBatch> {
     let marks = leaves(&rules.plan(wanted, fields)?, fields);
     let planned: Vec<Planned> = rules.plan(wanted, &projected(fields, &marks))?;
@@ -230,7 +230,7 @@ fn a_cut_or_flipped_file_is_an_error_and_no_panic() {
     for at in (0..bytes.len()).step_by(3) {
         let mut flipped = bytes.to_vec();
         flipped[at] ^= 0x20;
-        // It may go unnoticed (there is no checksum), but it may not end the process.
+        // The damage may go unnoticed, as there is no checksum, but it must not end the process.
         let _ = try_it(flipped);
     }
 }

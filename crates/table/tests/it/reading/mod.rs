@@ -1,4 +1,4 @@
-//! Files of each format, read.
+//! Reading files of each format.
 
 mod avro_files;
 mod avro_foreign;

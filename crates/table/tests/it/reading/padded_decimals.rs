@@ -1,4 +1,4 @@
-//! Parquet decimals whose bytes are longer than their number, at any depth: values, statistics, and what does not fit.
+//! Parquet decimals with more bytes than their numbers need, at any depth: values, statistics, and overflow.
 
 use std::sync::Arc;
 
@@ -31,21 +31,21 @@ const MESSAGE: &str = "message m {
     optional group l (LIST) = 5 { repeated group list { optional fixed_len_byte_array(32) element (DECIMAL(20, 2)) = 6; } }
 }";
 
-/// The number in so many bytes.
+/// The number in `length` bytes.
 fn bytes(number: i128, length: usize) -> Vec<u8> {
     let fill = if number < 0 { 0xff } else { 0 };
     let whole = [vec![fill; 32], number.to_be_bytes().to_vec()].concat();
     whole[whole.len() - length..].to_vec()
 }
 
-/// A file with a row group for each value, which all columns have.
+/// A file with a row group for each value, which is in all columns.
 fn file(storage: &Storage, values: &[Option<i128>]) -> ParquetFile {
     let schema = Arc::new(parse_message_type(MESSAGE).unwrap());
     let properties = WriterProperties::builder().set_bloom_filter_enabled(true).build();
     let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).unwrap();
     for (place, value) in values.iter().enumerate() {
         let mut group = writer.next_row_group().unwrap();
-        // Byte arrays of every length that holds a number of 64 bits, and more.
+        // Byte arrays of every length from 64 bits on.
         let short = 16 + place * 3 % 25;
         let columns = [(true, 20, 1, 0), (false, short, 1, 0), (false, short + 1, 2, 1), (true, 32, 3, 2)];
         for (is_fixed, length, present, absent) in columns {
@@ -80,7 +80,7 @@ fn table(precision: u8) -> Arc<Schema> {
     Arc::new(Schema::new(0, fields).unwrap())
 }
 
-/// Some columns of the table, as a scan reads them.
+/// Reads some columns of the table, as a scan does.
 fn read(file: &ParquetFile, fields: &Fields, schema: &Schema, groups: usize) -> Result<Vec<RecordBatch>> {
     let arrow = Arc::new(schema.to_arrow(&ToArrow::default()).unwrap());
     let wanted: Vec<_> = schema.fields().iter().cloned().zip(arrow.fields().iter().cloned()).collect();
@@ -110,7 +110,8 @@ fn the_value_counts_and_not_the_bytes_before_it() {
     assert_eq!(column(2).flat_map(|array| numbers(array.as_struct().column(0))).collect::<Vec<_>>(), values);
     assert_eq!(column(3).flat_map(|array| numbers(array.as_list::<i32>().values())).collect::<Vec<_>>(), values);
 
-    // Statistics, dictionaries and bloom filters skip no row that matches, and statistics of fixed length skip others.
+    // Statistics, dictionaries and Bloom filters skip no matching row; statistics of fixed-length columns skip other
+    // rows.
     for name in ["f", "b", "s.x"] {
         for value in values.iter().flatten() {
             let text = icefield_format::value::decimal::to_plain_string(*value, 2);

@@ -1,5 +1,5 @@
-//! "Column Projection" over random nested schemas, their evolution and all file formats: what is read is what a naive
-//! evaluator says, value by value.
+//! "Column Projection" with random nested schemas, their evolution and all file formats: every value is the one of a
+//! naive evaluator.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use proptest::prelude::*;
 
 use crate::files::{FORMATS, write_file};
 
-/// A source of choices.
+/// A source of random choices.
 struct Draw {
     state: u64,
     next_id: i32,
@@ -45,7 +45,7 @@ impl Draw {
         (self.next() % end as u64) as usize
     }
 
-    /// Whether something that happens so many times of a hundred happens.
+    /// True with a probability of `chance` percent.
     fn percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }
@@ -189,7 +189,7 @@ impl Draw {
         StructType { fields }
     }
 
-    /// A field that files of the old schema lack; a required one has a default.
+    /// A field that files with the old schema lack; a required one has a default.
     fn added(&mut self) -> Field {
         let id = self.id();
         let ty = if self.percent(40) { self.with_defaults().into() } else { Type::Primitive(self.primitive()) };
@@ -206,7 +206,7 @@ impl Draw {
     }
 }
 
-/// What a file and its partition say of the new schema's columns, by the rules of the specification.
+/// The values of the new schema's columns, from a file and its partition, by the rules of the specification.
 struct Naive {
     partition: BTreeMap<i32, Option<Value>>,
 }
@@ -264,7 +264,7 @@ impl Naive {
     }
 }
 
-/// Primitive fields that partitions and filters may have as sources: those inside of nothing but structs.
+/// Primitive fields that can be sources of partitions and filters: those only inside structs.
 fn sources(fields: &[Field], out: &mut Vec<Field>) {
     for field in fields {
         match &field.ty {
@@ -361,7 +361,7 @@ fn partition(draw: &mut Draw, schema: &Schema) -> (FilePartition, BTreeMap<i32, 
     (FilePartition { spec, tuple: vec![value.clone()] }, BTreeMap::from([(field.id, value)]))
 }
 
-/// One file of a random schema, read by what became of that.
+/// Writes a file with a random schema, and reads it with an evolved schema.
 fn story(seed: u64) {
     static STORIES: AtomicU64 = AtomicU64::new(0);
     let mut draw = Draw { state: seed, next_id: 0 };
@@ -422,7 +422,7 @@ fn story(seed: u64) {
             .collect::<Result<_, _>>()
             .unwrap_or_else(|error| panic!("seed {seed}, {name}: {error}\nold {old_schema}\nnew {new_schema}"));
         let found = concat_batches(&output, &batches).unwrap();
-        // The projection is a part of the new schema: the same rules, from the rows as the whole schema has them.
+        // The projection is a part of the new schema: apply the same rules to the rows of the whole schema.
         let whole = Naive { partition: BTreeMap::new() };
         let expected: Vec<Vec<Option<Value>>> = seen
             .iter()

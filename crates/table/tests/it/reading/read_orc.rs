@@ -1,4 +1,4 @@
-//! ORC data files as they are read: by several threads, at some rows only, with row positions.
+//! Reading ORC data files: by several threads, selected rows, row positions.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ use icefield_table::stream::TaskBatches;
 
 const ROWS: i64 = 100_000;
 
-/// Ten columns: numbers of several sizes, texts with nulls, a struct.
+/// Ten columns: numbers of several sizes, text with nulls, a struct.
 fn table() -> RecordBatch {
     let number = |factor: i64| Arc::new((0..ROWS).map(|row| row * factor % 10_007).collect::<Int64Array>()) as ArrayRef;
     let text = |every: i64| {
@@ -46,7 +46,7 @@ fn table() -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true))).unwrap()
 }
 
-/// The table as a file of several stripes.
+/// The table as a file with several stripes.
 fn file(stripe_rows: u64) -> Bytes {
     let options = WriterOptions { stripe_rows: Some(stripe_rows), row_index_stride: 1000, ..WriterOptions::default() };
     let mut writer = Writer::try_new(Vec::new(), &table().schema(), options).unwrap();
@@ -59,7 +59,7 @@ fn ahead<S: Source + Send + Sync + 'static>(source: S, options: ReadOptions, thr
     FileBatches::new(&reader, Arc::new(|error| Error::of_orc("file", error)), options, |_| true, threads).unwrap()
 }
 
-/// Many columns are shared by column, few by row group: either way the rows come in their order.
+/// Threads share many columns by column, and few columns by row group; in both cases the rows are in order.
 #[test]
 fn threads_give_the_rows_in_order() {
     let table = table();
@@ -96,7 +96,7 @@ fn gone() -> Error {
     Error::NotFound { path: "the store".to_owned() }
 }
 
-/// A file of which some ranges cannot be read.
+/// A file with some unreadable ranges.
 #[derive(Debug)]
 struct Broken {
     bytes: Bytes,
@@ -148,7 +148,7 @@ fn request(threads: usize, filter: Option<Filter>) -> Request {
     Request { batch_rows: 1024, filter, threads, ..Request::all(vec![0]) }
 }
 
-/// The batches of a file that is read by the ids it has.
+/// The batches of a file, read by its own field ids.
 fn batches(mut file: OrcFile, request: Request) -> Result<TaskBatches> {
     file.bind(&Fields::clone, &Arc::new(Schema::new(0, Vec::new()).unwrap()));
     Ok(Box::new(file).batches(request)?.into_batches())
@@ -179,7 +179,7 @@ fn an_error_of_a_filter_passes_through() {
     }
 }
 
-/// Its bytes, and whether anyone may still ask for them.
+/// The bytes of a file; the flag shows whether the source still exists.
 #[derive(Debug)]
 struct Watched(Bytes, #[expect(dead_code, reason = "it is there to be dropped")] Arc<AtomicBool>);
 
@@ -217,7 +217,7 @@ fn stored(name: &str) -> (Storage, String, u64) {
     (storage, path, size)
 }
 
-/// Rows between those that a delete vector names, with their numbers; in one stripe and over the borders of others.
+/// Rows between those that a deletion vector deletes, with their numbers, in one stripe and across stripes.
 #[test]
 fn rows_are_selected_by_position() {
     let (storage, path, size) = stored("selected");
@@ -258,7 +258,7 @@ fn leaves_of(ty: &DataType) -> usize {
     }
 }
 
-/// `_pos` is the number in the file, whatever parts of it are skipped.
+/// `_pos` is the row number in the file, whichever parts of it are skipped.
 #[test]
 fn positions_are_a_metadata_column() {
     let (storage, path, size) = stored("positions");
@@ -294,7 +294,7 @@ fn positions_are_a_metadata_column() {
     }
 }
 
-/// Notes what is asked of it.
+/// A source that records the requested ranges.
 #[derive(Debug)]
 struct Noting(Bytes, Mutex<Vec<Range<u64>>>);
 
@@ -329,7 +329,7 @@ fn the_pieces_of_a_stripe_read_its_indexes_once() {
     assert_eq!(concat_batches(&batches[0].schema(), &batches).unwrap().columns(), table().columns());
     let once = [indexes(0), indexes(1)];
     assert!(once.iter().all(|count| (1..=2).contains(count)), "{once:?}");
-    // Other options ask for themselves.
+    // A piece with other options reads its own index.
     let projection = Projection::names(&reader.metadata().schema, ["t2"]).unwrap();
     let other = Arc::new(ReadOptions { projection, ..ReadOptions::default() });
     let batches: Vec<_> = pieces.iter().flat_map(|piece| drain(&other, piece)).collect();

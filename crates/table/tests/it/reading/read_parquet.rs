@@ -1,4 +1,4 @@
-//! Parquet data files: pieces of one file that several threads read, rows by their numbers.
+//! Reading Parquet data files: pieces for several threads, rows selected by number.
 
 use std::any::Any;
 use std::io::Write;
@@ -33,18 +33,18 @@ use parquet::file::writer::TrackedWrite;
 
 const ROWS: i64 = 10_000;
 const GROUP: usize = 1_000;
-/// The leaf of positions, behind those of the file.
+/// The index of the leaf with row positions, after those of the file.
 const POSITION: usize = 2;
-/// Page indexes that are wrong, of each file that is tried.
+/// Number of wrong page indexes per tested file.
 const WRONG: u64 = 40;
 
-/// Ten row groups of `n`, which counts the rows, and a text.
+/// Ten row groups with `n`, which counts the rows, and a text column.
 fn file(storage: &Storage, path: &str) -> ParquetFile {
     write(storage, path, ROWS);
     ParquetFile::open(storage, path, None).unwrap()
 }
 
-/// Writes a file of so many rows, and says how large it is.
+/// Writes a file with this many rows, and returns its size.
 fn write(storage: &Storage, path: &str, rows: i64) -> u64 {
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
     let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..rows).map(|n| format!("text {}", n * n))));
@@ -59,7 +59,7 @@ fn write(storage: &Storage, path: &str, rows: i64) -> u64 {
     size
 }
 
-/// Texts above `text 5`: about half of the rows, here and there.
+/// A filter for texts greater than `text 5`: about half of the rows, scattered.
 fn above_five() -> Filter {
     let test = |batch: &RecordBatch| {
         let texts = batch.column(0).as_string::<i32>();
@@ -72,7 +72,7 @@ fn column(batches: &[RecordBatch], at: usize) -> Vec<i64> {
     batches.iter().flat_map(|batch| batch.column(at).as_primitive::<Int64Type>().values().to_vec()).collect()
 }
 
-/// What is small is read at once and filtered afterwards: the same rows as by the way of large files.
+/// Small files are read whole and filtered afterwards; the rows are the same as with the code for large files.
 #[test]
 fn small_files_have_the_rows_that_large_ones_would_have() {
     let strings = |n: i64| (n % 7 != 0).then(|| format!("text {}", n % 50));
@@ -153,11 +153,11 @@ fn pieces_of_a_file_have_its_rows_in_order() {
     }
     assert_eq!(file.pieces(&mut request(None), 1).unwrap().len(), 10);
     assert_eq!(file.pieces(&mut request(None), bytes / 2).unwrap().len(), 2);
-    // What is not read does not count: the texts are larger than the numbers.
+    // Only requested columns count: the texts are larger than the numbers.
     assert_eq!(file.pieces(&mut request(None), bytes).unwrap().len(), 1);
 }
 
-/// Rows between those that a delete vector names, with their numbers in the file, whatever is skipped or filtered.
+/// Rows between those that a deletion vector deletes, with their numbers in the file, whatever is skipped or filtered.
 #[test]
 fn rows_are_selected_by_position_and_have_their_numbers() {
     let (storage, path) = (Storage::default(), "memory://pieces/selected.parquet");
@@ -201,12 +201,12 @@ fn rows_are_selected_by_position_and_have_their_numbers() {
             }
         }
     }
-    // Row groups without a row are not read.
+    // Row groups without a requested row are not read.
     let request = Request { rows: Some(vec![2_500..2_600, 7_000..7_001]), ..Request::all(vec![0]) };
     assert_eq!(file.pieces(&mut request.clone(), 1).unwrap(), [[2], [7]]);
 }
 
-/// A filter may ask for positions.
+/// A filter can use row positions.
 #[test]
 fn positions_can_be_filtered_by() {
     let file = file(&Storage::default(), "memory://pieces/filtered.parquet");
@@ -222,8 +222,8 @@ fn positions_can_be_filtered_by() {
     }
 }
 
-/// What is fetched for the footer is all of a small file. Of a larger one it is the end, and some row groups may lie in
-/// it.
+/// A small file is fetched whole with its footer. For a larger file, the end is fetched, which may contain some row
+/// groups.
 #[test]
 #[cfg(debug_assertions)] // reads are counted for tests alone
 fn small_files_are_fetched_once() {
@@ -241,7 +241,7 @@ fn small_files_are_fetched_once() {
     }
 }
 
-/// What a page index says, for each column of the only row group: the places of pages, and all else as it was.
+/// A page index with other page locations for each column of the only row group; everything else is unchanged.
 #[derive(Debug)]
 struct Places(Vec<OffsetIndexMetaData>, Arc<dyn PageIndexProvider>);
 
@@ -267,7 +267,7 @@ impl PageIndexProvider for Places {
     }
 }
 
-/// Numbers without an order, which do not get smaller by compression.
+/// Unordered numbers, which cannot be compressed.
 fn mixed(mut number: u64) -> u64 {
     for odd in [0xbf58_476d_1ce4_e5b9_u64, 0x94d0_49bb_1331_11eb] {
         number = (number ^ number >> 31).wrapping_mul(odd);
@@ -275,7 +275,7 @@ fn mixed(mut number: u64) -> u64 {
     number ^ number >> 31
 }
 
-/// One row group of numbers, texts in a dictionary, lists, lists of lists and ascending numbers, in many pages.
+/// One row group with many pages: numbers, texts with a dictionary, lists, lists of lists, ascending numbers.
 fn paged_file(codec: Compression, version: WriterVersion) -> Vec<u8> {
     let numbers = (0..ROWS as u64).map(|n| mixed(n) as i64);
     let texts = (0..ROWS as u64).map(|n| format!("text {:060}", mixed(n) % 50));
@@ -304,18 +304,18 @@ fn paged_file(codec: Compression, version: WriterVersion) -> Vec<u8> {
         .set_dictionary_enabled(false)
         .set_column_dictionary_enabled("text".into(), true)
         .set_write_batch_size(100_000)
-        // Headers that are longer than what is read for one.
+        // Page headers that are longer than the bytes first read for a header.
         .set_write_page_header_statistics(codec == Compression::UNCOMPRESSED)
         .set_data_page_row_count_limit(500);
     let mut bytes = Vec::new();
     let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties.build())).unwrap();
-    // Pages of columns with repeated values end with the same rows as those of others.
+    // Write 500 rows at a time, so that pages of repeated columns end at the same rows as other pages.
     (0..batch.num_rows()).step_by(500).for_each(|row| writer.write(&batch.slice(row, 500)).unwrap());
     writer.close().unwrap();
     bytes
 }
 
-/// The file with other places of its pages; where the column chunks begin is known.
+/// The file with changed page locations; `change` also gets the starts of the column chunks.
 fn with_places(bytes: &[u8], change: impl FnOnce(&mut [Vec<PageLocation>], &[i64])) -> Vec<u8> {
     let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Required);
     let metadata = reader.parse_and_finish(&Bytes::copy_from_slice(bytes)).unwrap();
@@ -336,7 +336,7 @@ fn with_places(bytes: &[u8], change: impl FnOnce(&mut [Vec<PageLocation>], &[i64
     changed
 }
 
-/// The rows of a file that two threads read, and whether it was cut for them.
+/// Reads a file with two threads; also returns whether it was split for them.
 fn read_by_two(path: &str, leaves: &[usize]) -> icefield_table::Result<(Vec<RecordBatch>, bool)> {
     let file = ParquetFile::open(&Storage::default(), path, None)?;
     let request = Request { batch_rows: 800, threads: 2, ..Request::all(leaves.to_vec()) };
@@ -345,26 +345,26 @@ fn read_by_two(path: &str, leaves: &[usize]) -> icefield_table::Result<(Vec<Reco
     Ok((opened.into_batches().collect::<icefield_table::Result<_>>()?, is_cut))
 }
 
-/// Which rows are read of a file with one row group, and how the others are skipped.
+/// How rows of a file with one row group are selected.
 #[derive(Debug, Clone, Copy)]
 enum Skipped {
-    /// By their numbers, as those are that delete files name.
+    /// By their numbers, as for deleted rows.
     Rows,
-    /// By a filter of the column `row`, or of the numbers of rows that the decoder counts.
+    /// By a filter on the column `row`, or on the row numbers that the decoder counts.
     Filtered,
     Counted,
     /// By both.
     RowsAndFiltered,
-    /// By the bounds of pages, and then by a filter.
+    /// By the page bounds, and then by a filter.
     Pruned,
 }
 
-/// A few rows of some pages; pages lie between them of which none is wanted.
+/// Whether a row is requested: a few rows of some pages; there are pages without requested rows in between.
 fn is_wanted(row: i64) -> bool {
     row % 2_300 < 40 || (4_990..5_010).contains(&row)
 }
 
-/// The rows wanted of the only row group of a file.
+/// Reads the requested rows of the only row group of a file.
 fn read_some(
     storage: &Storage,
     path: &str,
@@ -405,8 +405,8 @@ fn read_some(
     file.decode(groups, &request)?.collect()
 }
 
-/// A page index that says something else than the pages is an error that names the file, or is not used: no row ever
-/// has values of another one.
+/// A page index that does not match the pages is ignored, or gives an error that names the file: no row has values of
+/// another row.
 #[test]
 fn page_indexes_that_are_wrong_give_no_wrong_rows() {
     let folder = tempfile::tempdir().unwrap();
@@ -443,17 +443,17 @@ fn page_indexes_that_are_wrong_give_no_wrong_rows() {
                     let pages = &mut places[column];
                     let page = page % (pages.len() - 1);
                     match kind {
-                        // Rows of one page belong to its neighbour.
+                        // Move rows from one page to the next.
                         0 => pages[page + 1].first_row_index += amount,
-                        // All pages from one on have other rows.
+                        // Shift the rows of all pages after one.
                         1 => pages[page + 1..].iter_mut().for_each(|page| page.first_row_index += amount),
-                        // Bytes of one page belong to its neighbour.
+                        // Move bytes from one page to the next.
                         2 => {
                             pages[page].compressed_page_size += amount as i32;
                             pages[page + 1].offset += amount;
                             pages[page + 1].compressed_page_size -= amount as i32;
                         }
-                        // Two pages are one, with the rows of both or of one of them.
+                        // Merge two pages into one, with the rows of both or of one.
                         3 | 4 => {
                             let next = pages.remove(page + 1);
                             pages[page].compressed_page_size += next.compressed_page_size;
@@ -462,7 +462,7 @@ fn page_indexes_that_are_wrong_give_no_wrong_rows() {
                                 pages[page + 1..].iter_mut().for_each(|page| page.first_row_index -= rows);
                             }
                         }
-                        // The dictionary is a page, or the first page a dictionary.
+                        // Treat the dictionary as a page, or the first page as a dictionary.
                         5 if page % 2 == 0 => {
                             let end = pages[0].offset + i64::from(pages[0].compressed_page_size);
                             pages[0].offset = starts[column];
@@ -472,13 +472,13 @@ fn page_indexes_that_are_wrong_give_no_wrong_rows() {
                             pages.remove(0);
                             pages[0].first_row_index = 0;
                         }
-                        // Two pages have each other's rows, or place.
+                        // Swap the rows, or the locations, of two pages.
                         6 => {
                             let (one, other) = (pages[page].first_row_index, pages[page + 1].first_row_index);
                             (pages[page].first_row_index, pages[page + 1].first_row_index) = (other, one);
                         }
                         7 => pages.swap(page, page + 1),
-                        // No such number.
+                        // Set invalid numbers.
                         _ => match amount {
                             ..0 => pages[page].first_row_index = i64::MIN,
                             0..50 => pages[page + 1].first_row_index = i64::MAX,

@@ -1,5 +1,4 @@
-//! Variants of Parquet files, shredded in every way that `VariantShredding.md` allows, are the values that were
-//! shredded.
+//! Variants of Parquet files: values shredded in all ways that `VariantShredding.md` allows are read back.
 
 #[path = "variant_values.rs"]
 mod variant_values;
@@ -42,7 +41,7 @@ impl Constants for NoPartition {
     }
 }
 
-/// A struct of columns by name; all but metadata may be null.
+/// A struct of columns by name; all except `metadata` can be null.
 fn group(parts: Vec<(&str, ArrayRef)>, nulls: Option<Vec<bool>>) -> ArrayRef {
     let field =
         |(name, array): &(&str, ArrayRef)| ArrowField::new(*name, array.data_type().clone(), *name != "metadata");
@@ -51,13 +50,13 @@ fn group(parts: Vec<(&str, ArrayRef)>, nulls: Option<Vec<bool>>) -> ArrayRef {
     Arc::new(StructArray::new(fields, columns, nulls.map(NullBuffer::from)))
 }
 
-/// Dictionaries with the same names in each row.
+/// The metadata column: a dictionary with the same names in each row.
 fn names(names: &[&str], rows: usize) -> ArrayRef {
     let bytes = metadata(names.iter().copied()).unwrap();
     Arc::new(BinaryArray::from_iter_values(std::iter::repeat_n(bytes, rows)))
 }
 
-/// Encoded values in hex; an empty text is null.
+/// Encoded values, given in hex; an empty text is null.
 fn values(texts: &[&str]) -> ArrayRef {
     let mut out = BinaryBuilder::new();
     for text in texts {
@@ -92,7 +91,7 @@ fn write(storage: &Storage, path: &str, variants: &ArrayRef) {
     storage.put(path, bytes, Existing::Replace).unwrap();
 }
 
-/// Writes a column `v` (id 1) and reads it as a variant, and all values inside of it.
+/// Writes a column `v` (id 1), and reads it as a variant, and all values inside it.
 fn read(path: &str, variants: &ArrayRef) -> Result<ArrayRef> {
     let storage = Storage::default();
     write(&storage, path, variants);
@@ -107,7 +106,7 @@ fn read(path: &str, variants: &ArrayRef) -> Result<ArrayRef> {
     Ok(whole)
 }
 
-/// Only the columns that may hold a value are read for it.
+/// For an extracted value, only the columns that may contain it are read.
 #[test]
 fn values_are_read_from_columns_of_their_own() {
     let full = |rows: &[&str]| texts(&rows.iter().map(|text| Some(*text)).collect::<Vec<_>>());
@@ -118,7 +117,7 @@ fn values_are_read_from_columns_of_their_own() {
     let mixed =
         group(vec![("value", values(&["", "0c01", ""])), ("typed_value", texts(&[Some("a"), None, None]))], None);
     let fields = vec![("full", object), ("some", some), ("mixed", mixed)];
-    // {"other": 1} in all rows, beside the fields that have columns.
+    // {"other": 1} in all rows, in addition to the fields that have columns.
     let rest = values(&["02010400020c01"; 3]);
     let parts = vec![
         ("metadata", names(&["full", "mixed", "other", "s", "some"], 3)),
@@ -143,13 +142,12 @@ fn values_are_read_from_columns_of_their_own() {
     }
 }
 
-/// A filter of a value inside of variants reads the columns that may hold it, and keeps the rows whose variants have
-/// it.
+/// A filter on a value in variants reads the columns that may contain it, and keeps the rows whose variants have it.
 #[test]
 #[cfg(debug_assertions)] // reads are counted for tests alone
 fn filters_read_columns_of_their_own() {
     let rows = 3_000;
-    // {"other": 200 bytes}, which no codec makes smaller.
+    // {"other": 200 bytes}, which cannot be compressed.
     let other = |row: usize| -> Vec<u8> {
         let bytes = (0..200).map(|at| ((row * 200 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8);
         [0x02, 1, 1, 0, 205, 0x3c, 200, 0, 0, 0].into_iter().chain(bytes).collect()
@@ -202,7 +200,7 @@ fn filters_read_columns_of_their_own() {
     }
 }
 
-/// The variants as text with types; an empty text for null.
+/// The variants as text with types; null is an empty text.
 fn shown(variants: &ArrayRef) -> Vec<String> {
     let column = Column::new(variants).unwrap();
     let text = |row| column.get(row).unwrap().map(|variant| human::to_human_string(&variant).unwrap());
@@ -217,7 +215,7 @@ fn refused(path: &str, variants: &ArrayRef, message: &str) {
     }
 }
 
-/// For each type a value of its column, one of another type, none, and a row without variant.
+/// For each type: a value in the typed column, one of another type, no value, and a row without variant.
 #[test]
 fn every_primitive_type() {
     let mut uuids = FixedSizeBinaryBuilder::new(16);
@@ -276,7 +274,7 @@ fn every_primitive_type() {
     }
 }
 
-/// The table of section "Objects" of the specification, and what it calls invalid.
+/// The table in section "Objects" of the specification, and its invalid cases.
 #[test]
 fn objects() {
     let event_type = group(
@@ -330,13 +328,13 @@ fn objects() {
         object(&[("event_ts", &ts(5)), ("event_type", "NULL, value=null")]),
         object(&[("event_ts", "STRING, value=2024-10-24"), ("event_type", "STRING, value=noop")]),
         object(&[]),
-        // The column goes before the value.
+        // The typed column takes precedence over the value.
         object(&[("event_ts", &ts(8)), ("event_type", "STRING, value=login")]),
     ];
     assert_eq!(found, wanted);
 }
 
-/// Arrays of objects of arrays; an element that is missing is null.
+/// Arrays of objects of arrays; a missing element is null.
 #[test]
 fn nested_arrays_and_objects() {
     let tags = group(
@@ -396,7 +394,7 @@ fn wide_objects_of_several_dictionaries() {
     assert_eq!(shown(&found), [text(&all, &long), text(&even, "y"), text(&[], "")]);
 }
 
-/// What the specification forbids and cannot be read otherwise names file, column and row.
+/// Variants that the specification forbids, and that have no other meaning, give errors with file, column and row.
 #[test]
 fn invalid_variants_are_refused() {
     let path = "memory://variants/invalid.parquet";
@@ -430,7 +428,7 @@ fn invalid_variants_are_refused() {
     refused(path, &lacks, "cannot be read as its type");
 }
 
-/// A value that is whole stays byte for byte what it was, and rows without variants stay null.
+/// A value that is not shredded keeps its bytes, and rows without variants stay null.
 #[test]
 fn plain_variants_are_kept() {
     let tree = Tree::Array(vec![Tree::integer(1), Tree::integer(300)]);
@@ -444,12 +442,12 @@ fn plain_variants_are_kept() {
     assert!(fields.iter().all(|field| !field.is_nullable()));
 }
 
-/// Row groups are left out by the statistics of shredded values, unless some of the values are not shredded.
+/// Statistics of shredded values can skip row groups, unless some of the values are not shredded.
 #[test]
 fn row_groups_are_left_out() {
     let rows = 4;
     let longs: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(2), Some(11), Some(12)]));
-    // "x" is a value of the second group that is not in the column.
+    // The value "x" of the second row group is not in the typed column.
     let mixed = vec![
         ("value", values(&["", "", "", "0578"])),
         ("typed_value", Arc::new(Int64Array::from(vec![Some(1), Some(2), Some(11), None])) as ArrayRef),

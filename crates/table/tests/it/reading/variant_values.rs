@@ -1,4 +1,4 @@
-//! Values of a path, read from the columns that may hold them alone, are those of the variants read whole.
+//! Values of a path, read only from the columns that may contain them, equal those of the complete variants.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use icefield_table::plan::projection::variant_paths::VariantPath;
 use icefield_table::read::columns::{Constants, Rules, leaves};
 use icefield_table::read::reshape::Reshape;
 
-/// The column of a path; the variants have the id 1.
+/// The column of a path in the variants with id 1.
 struct Inside(VariantPath);
 
 impl Constants for Inside {
@@ -32,7 +32,7 @@ impl Constants for Inside {
     }
 }
 
-/// Reads the values of a path in the column of id 1; and the names of the leaves that were read for them.
+/// Reads the values of a path in the column with id 1; also returns the names of the leaves that were read.
 pub fn read_values(file: &ParquetFile, extract: &Extract) -> (ArrayRef, Vec<String>) {
     let schema = Schema::new(0, vec![Field::optional(1, "v", Type::Variant)]).unwrap();
     let constants = Inside(VariantPath::new(&schema, 1, extract.clone()).unwrap());
@@ -52,7 +52,7 @@ pub fn read_values(file: &ParquetFile, extract: &Extract) -> (ArrayRef, Vec<Stri
     (arrow_select::concat::concat(&columns).unwrap(), names)
 }
 
-/// Every path into the variants, some that lead nowhere, as every type.
+/// Checks all paths in the variants, and some that do not exist, as every type.
 pub fn check(file: &ParquetFile, whole: &ArrayRef) {
     let mut paths: BTreeSet<String> =
         ["$", "$.missing", "$.missing.a", "$[0]", "$[7]", "$[0].tags[1]"].map(str::to_owned).into();

@@ -1,4 +1,4 @@
-//! Rows and deletes, written.
+//! Writing rows and deletes.
 
 mod sorted_rows;
 mod write;

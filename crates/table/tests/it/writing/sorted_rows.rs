@@ -1,4 +1,4 @@
-//! Rows of a sorted table that memory does not hold: as if it did, in files of the target size.
+//! Writing more rows of a sorted table than fit in memory: the result is the same, in files of the target size.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use icefield_table::write::{Distribution, TableWriter, WriterConfig};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
 
-/// A row: a number that is unique and rises with the order in which rows come, a key with many equals, a text.
+/// A row: a unique number in input order, a key with many duplicates, a text.
 type Row = (i64, Option<i32>, Option<String>);
 
 fn schema() -> Arc<Schema> {
@@ -71,8 +71,8 @@ fn read(file: &DataFile) -> Vec<Row> {
     rows.collect()
 }
 
-/// By the key downwards, nulls last, then by the first letter of the text upwards, nulls first; equal ones as they
-/// came.
+/// The expected order: by the key descending, nulls last; then by the first letter of the text ascending, nulls first;
+/// equal rows in input order.
 fn compared(a: &Row, b: &Row) -> Ordering {
     let key = |row: &Row| (row.1.is_none(), Reverse(row.1));
     let letter = |row: &Row| row.2.as_ref().map(|text| text.chars().next());
@@ -123,7 +123,7 @@ proptest! {
             *of_partition.entry(format!("{:?}", file.partition)).or_default() += 1;
         }
         prop_assert_eq!(written, parts.iter().map(Vec::len).sum::<usize>());
-        // Far below the target size one file is enough, whatever memory holds.
+        // Far below the target size there is one file, whatever fits in memory.
         prop_assert!(of_partition.values().all(|count| *count == 1), "{of_partition:?}");
     }
 }

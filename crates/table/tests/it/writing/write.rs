@@ -1,4 +1,4 @@
-//! Data files as they are written: rows, partitions, order, metrics, sizes, and nothing left behind.
+//! Writing data files: rows, partitions, order, metrics, sizes, and cleanup.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn spec(fields: &[(i32, Transform)]) -> Arc<PartitionSpec> {
     Arc::new(PartitionSpec { spec_id: 0, fields: fields.collect() })
 }
 
-/// Rows whose columns come in another order than the table's, ids `from..from + count`.
+/// Rows with ids `from..from + count`, whose columns are in another order than in the table.
 fn batch(from: i64, count: i64) -> RecordBatch {
     let ids = from..from + count;
     let x: ArrayRef = Arc::new(Int32Array::from_iter_values(ids.clone().map(|id| id as i32)));
@@ -115,7 +115,7 @@ fn one_file_with_the_metrics_of_its_rows() {
     assert_eq!(get(&file.upper_bounds, 4), Some(99_f64.to_le_bytes().to_vec()));
     assert_eq!(get(&file.upper_bounds, 6), Some(99_i32.to_le_bytes().to_vec()));
     assert_eq!(file.split_offsets, Some(vec![4]));
-    // Columns have the table's order and ids.
+    // Columns in the file have the order and ids of the table.
     let bytes = Storage::default().read(&file.file_path).unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
     let found: Vec<_> = reader
@@ -194,7 +194,7 @@ fn the_distribution_mode_says_whether_rows_of_a_partition_come_together() {
             let batches: Vec<_> = (0..20).map(|number| batch(number * 500, 500)).collect();
             let files = write(limited, &batches);
             let mut all: Vec<i64> = files.iter().flat_map(ids).collect();
-            // Sorted rows are always held until their partition ends.
+            // Sorted rows are always held until the end of their partition.
             assert_eq!(files.len() == 40, together || sorted, "{mode:?} {sorted}: {} files", files.len());
             for file in &files {
                 let ids = ids(file);
@@ -264,7 +264,7 @@ fn files_roll_over_at_the_target_size() {
     assert_eq!(files[0].partition, [None]);
 }
 
-/// As in the Java library, which makes 16 files of these rows.
+/// As in the Java library, which writes 16 files for these rows.
 #[test]
 fn files_are_as_large_as_the_target_says() {
     let schema = Arc::new(Schema::new(0, vec![Field::required(1, "v", PrimitiveType::Long)]).unwrap());
@@ -356,7 +356,7 @@ fn descriptions_of_files_travel_as_bytes() {
 #[test]
 fn a_thread_of_its_own_writes_the_same() {
     for (name, spec) in [("beside", spec(&[])), ("beside-by-day", spec(&[(3, Transform::Identity)]))] {
-        // More than may wait: whoever writes has to.
+        // More batches than can be buffered, so the writing thread must wait.
         let batches: Vec<RecordBatch> = (0..24).map(|n| batch(n * 40_000, 40_000)).collect();
         let alone = write(config(name, spec.clone()), &batches);
         let writer = TableWriter::new(config(name, spec), &batches[0].schema()).unwrap();

@@ -1,4 +1,4 @@
-//! Delete files as they are written: read back by the reader of deletes, and with what manifests say of Java's.
+//! Writing delete files: they are read back, and have the same metrics as those of Java.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -88,7 +88,7 @@ fn part(file: &DataFile, kind: DeleteKind) -> DeletePart {
     }
 }
 
-/// The positions that delete files have of each data file, by the reader of scans.
+/// The deleted positions of each data file, read back as in a scan.
 fn read_back(files: &[DataFile], data_files: &[DeletedRows], storage: &Storage) -> BTreeMap<String, Vec<u64>> {
     let mut found: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     let wanted: HashMap<String, Option<u64>> = data_files.iter().map(|rows| (rows.data_file.clone(), None)).collect();
@@ -112,7 +112,7 @@ fn read_back(files: &[DataFile], data_files: &[DeletedRows], storage: &Storage) 
     found
 }
 
-/// The rows of a position delete file as they lie in it.
+/// The rows of a position delete file, in their stored order.
 fn stored(file: &DataFile, storage: &Storage) -> Vec<(String, i64)> {
     let fields = vec![DELETE_FILE_PATH.to_field(), DELETE_FILE_POS.to_field()];
     let schema = Arc::new(Schema::new(0, fields).unwrap());
@@ -135,7 +135,7 @@ fn any_deleted() -> impl Strategy<Value = Vec<DeletedRows>> {
     prop::collection::vec(one, 0..6).prop_map(|all| {
         let rows = all.into_iter().enumerate().map(|(at, (partition, positions))| {
             let positions: Vec<u64> = positions.into_iter().collect();
-            // Paths that differ behind what bounds are cut to, and descend.
+            // Descending paths that differ only after the length of truncated bounds.
             deleted(
                 &format!("memory://write-deletes/t/data/{}-{}.parquet", "x".repeat(20), 9 - at),
                 partition.as_deref(),
@@ -176,7 +176,7 @@ proptest! {
             let is_one = first == last;
             prop_assert!(is_one || granularity == Granularity::Partition && target != "1");
             prop_assert_eq!(file.referenced_data_file.as_ref(), is_one.then_some(first));
-            // As Java's: bounds, not cut, of the files that are about one data file, and no counts.
+            // As in Java: files about a single data file have complete bounds, and no counts.
             let bound = |bounds: &Option<Vec<(i32, Vec<u8>)>>| {
                 let found = bounds.as_ref()?.iter().find(|(id, _)| *id == DELETE_FILE_PATH.id)?;
                 Some(String::from_utf8(found.1.clone()).unwrap())
@@ -260,7 +260,7 @@ fn data() -> RecordBatch {
     .unwrap()
 }
 
-/// The ids that a file has beside some deletes.
+/// The ids that remain in a file with some deletes.
 fn ids(file: &DataFile, spec: &Arc<PartitionSpec>, deletes: Vec<DeletePart>, chosen: Option<Chosen>) -> Vec<i64> {
     let partition_type = spec.partition_type(&schema());
     let partition = FilePartition {
@@ -310,7 +310,7 @@ fn equality_deletes_delete_rows_with_their_values() {
             [("write.delete.format.default".to_owned(), format.to_owned())].into_iter().collect::<StringMap>();
         for (equality_ids, rows, left) in [
             (vec![1], vec![1], vec![1, 3, 4]),
-            // A null deletes a null, inside of structs too.
+            // A null deletes a null, also inside structs.
             (vec![2], vec![2], vec![1, 2, 4]),
             (vec![4], vec![1], vec![1, 3, 4]),
             (vec![4, 2], vec![0, 3], vec![2, 3]),
@@ -371,7 +371,7 @@ fn columns_that_cannot_be_compared_are_refused() {
 fn rows_are_chosen_by_position_beside_what_is_deleted() {
     let unpartitioned = Arc::new(PartitionSpec::unpartitioned());
     let mut config = data_config("chosen", unpartitioned.clone());
-    // Whatever the rows say, they are of this partition.
+    // The rows belong to the given partition, whatever their values.
     (config.spec, config.partition) = (by_name(), Some(vec![Some(Value::String("given".into()))]));
     config.sorted_by = Some(7);
     let mut writer = TableWriter::new(config, &data().schema()).unwrap();

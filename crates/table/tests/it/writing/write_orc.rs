@@ -1,4 +1,4 @@
-//! ORC data files as they are written: metrics, stripes, limits, and nothing left behind.
+//! Writing ORC data files: metrics, stripes, limits, and cleanup.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn schema() -> Arc<Schema> {
     Arc::new(Schema::new(0, fields).unwrap())
 }
 
-/// Every fifth struct is null; its floats are NaN, -0.0, 1.5, null in turn.
+/// Rows in which every fifth struct is null; its floats are NaN, -0.0, 1.5 and null in turn.
 fn batch(from: i64, count: i64) -> RecordBatch {
     let ids = from..from + count;
     let floats: ArrayRef = Arc::new(
@@ -75,7 +75,7 @@ fn metrics_and_stripes_of_one_file() {
     let files = write(config, &[batch(0, 4000), batch(4000, 6000)]);
     let [file] = files.as_slice() else { panic!("{files:?}") };
     assert_eq!((file.file_format.as_str(), file.record_count), ("ORC", 10_000));
-    // Floats and texts of null structs are neither values nor nulls; where a column has nulls, all rows count.
+    // Floats and texts of null structs count neither as values nor as nulls; a column with nulls counts all rows.
     assert_eq!(file.value_counts, Some(vec![(1, 10_000), (3, 10_000), (4, 10_000), (5, 8000)]));
     assert_eq!(file.null_value_counts, Some(vec![(1, 0), (3, 2000), (4, 4000), (5, 0)]));
     assert_eq!(file.nan_value_counts, Some(vec![(4, 2000)]));

@@ -1,5 +1,5 @@
-//! What is wrong with a row is said of the row of the whole input, however it is cut, and however deep the value
-//! stands.
+//! Errors about a row name the row in the whole input, however the input is split, and however deeply the value is
+//! nested.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use icefield_table::write::{TableWriter, WriterConfig};
 const ROWS: usize = 11;
 const BAD: usize = 8;
 
-/// Values of one column of which one may not fit.
+/// The values of one column, one of which may be invalid.
 struct Leaf {
     name: &'static str,
     ty: PrimitiveType,
-    /// As many values, and the place of the bad one.
+    /// Creates values, given their number and the index of the invalid one.
     values: fn(usize, usize) -> ArrayRef,
-    /// What the error says of the row.
+    /// The text of the error about the row.
     said: &'static str,
 }
 
@@ -44,7 +44,7 @@ fn texts<O: OffsetSizeTrait>(count: usize, bad: usize) -> ArrayRef {
     let offsets = OffsetBuffer::<O>::from_lengths(values.iter().map(|text| text.map_or(0, <[u8]>::len)));
     let data: Vec<u8> = values.iter().flatten().flat_map(|text| text.iter().copied()).collect();
     let nulls = values.iter().map(Option::is_some).collect();
-    // SAFETY: what a producer hands over by the C data interface is not looked at either.
+    // SAFETY: data from the C data interface is not checked either.
     Arc::new(unsafe { GenericStringArray::new_unchecked(offsets, Buffer::from_vec(data), Some(nulls)) })
 }
 
@@ -108,7 +108,7 @@ fn leaves() -> Vec<Leaf> {
     ]
 }
 
-/// How values stand in rows: the type around theirs, where the column is, and the rows made of values.
+/// How values are nested in rows: the outer type, the path of the column, and a function that creates rows from values.
 struct Nest {
     name: &'static str,
     path: &'static str,
@@ -116,7 +116,7 @@ struct Nest {
     rows: fn(&Leaf, usize, usize) -> ArrayRef,
 }
 
-/// Lengths of lists whose bad row has its bad value second; the place of that among all values.
+/// Lengths of lists, where the invalid value is the second of its list; also its index among all values.
 fn lengths(count: usize, bad: usize) -> (Vec<usize>, usize) {
     let lengths: Vec<usize> = (0..count).map(|row| if row == bad { 3 } else { row % 3 }).collect();
     let before: usize = lengths[..bad].iter().sum();
@@ -206,7 +206,7 @@ fn nests() -> Vec<Nest> {
             |leaf, rows, bad| {
                 let keys = |count: usize, bad: usize| {
                     let whole = (leaf.values)(2 * count, 2 * bad);
-                    // Every second one: no key is null.
+                    // Take every second value, because keys cannot be null.
                     let even: Int32Array = (0..count as i32).map(|n| Some(2 * n)).collect();
                     arrow_select::take::take(&whole, &even, None).unwrap()
                 };
@@ -240,7 +240,7 @@ fn rows(v: ArrayRef) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable([("id", ids, false), ("v", v, true)]).unwrap()
 }
 
-/// The error of rows that are given in batches of these lengths.
+/// The error of writing rows in batches of these lengths.
 fn error_of(config: WriterConfig, rows: &RecordBatch, cuts: &[usize]) -> String {
     let mut writer = TableWriter::new(config, &rows.schema()).unwrap();
     let mut start = 0;

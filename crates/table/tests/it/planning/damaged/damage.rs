@@ -1,4 +1,4 @@
-//! Damaged manifests and lists under a plan: the error names the file, whatever is wrong with it.
+//! Planning with damaged manifests and manifest lists: the error names the file, whatever the damage.
 
 use icefield_format::avro::Container;
 use icefield_format::manifest::FileContent;
@@ -34,7 +34,7 @@ fn error(world: &World) -> Error {
     planned.unwrap_err()
 }
 
-/// Where blocks end.
+/// The ends of the blocks.
 fn ends(bytes: &[u8]) -> Vec<usize> {
     let container = Container::open(bytes).unwrap();
     let mut ends: Vec<usize> = vec![container.blocks().next().unwrap().unwrap().offset as usize];
@@ -80,7 +80,7 @@ fn bits_of_a_manifest_and_of_a_list_may_flip() {
             let mut damaged = whole.to_vec();
             damaged[at] ^= 1 << (at % 8);
             world.storage.put(path, damaged, Existing::Replace).unwrap();
-            // What a checksum does not guard may pass; what does not pass names a file.
+            // Damage that no checksum covers may go unnoticed; an error must name a file.
             if let Err(error) = world.scan("id = 7").plan() {
                 let text = error.to_string();
                 assert!(text.contains(".avro") || text.contains("memory"), "{at}: {text}");
@@ -101,7 +101,7 @@ fn cuts_of_a_list_are_told() {
         world.storage.put(path, whole[..cut].to_vec(), Existing::Replace).unwrap();
         match world.scan("true").plan() {
             Err(error) => assert!(error.to_string().contains(path.as_str()), "{cut}: {error}"),
-            // A header alone is a list of no manifests.
+            // A header alone is a valid list without manifests.
             Ok(plan) => assert!(cut < header && plan.is_empty(), "{cut}"),
         }
     }

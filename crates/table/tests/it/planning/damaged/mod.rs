@@ -1,4 +1,4 @@
-//! Planning over what is damaged, of other writers, or of absurd sizes.
+//! Planning with files that are damaged, from other writers, or have absurd sizes.
 
 mod damage;
 mod sizes;

@@ -1,4 +1,4 @@
-//! Sizes and counts that manifests name, whatever they are: no plan ends the process, and no row is lost in silence.
+//! Arbitrary sizes and counts in manifests: no plan ends the process, and no row is lost silently.
 
 use icefield_table::Error;
 use icefield_table::plan::tasks::split::{SplitOptions, SplitOverrides};
@@ -30,7 +30,7 @@ fn huge_sizes_are_an_error_that_names_the_file() {
         for part in ["one.parquet", &size.to_string(), "read.split.target-size"] {
             assert!(error.to_string().contains(part), "{error}");
         }
-        // With offsets there are as many pieces as those.
+        // With split offsets, there is one piece per offset.
         let world = self::world(&format!("cut{number}"), |file| {
             (file.file_size_in_bytes, file.split_offsets) = (size, Some(vec![4, 1 << 40]));
         });
@@ -63,7 +63,7 @@ fn files_without_bytes_do_not_lose_their_rows() {
             assert!(text.contains("one.parquet") && text.contains(&format!("{size} bytes")), "{text}");
         }
     }
-    // A file of nothing has nothing to lose.
+    // An empty file gives no pieces.
     let world = world("empty", |file| (file.file_size_in_bytes, file.record_count) = (0, 0));
     assert!(pieces(&world, &SplitOptions::default()).unwrap().is_empty());
     assert_eq!(rows::count(&world.scan("true"), None).unwrap(), 0);
@@ -101,7 +101,7 @@ fn extreme_counts_and_numbers_neither_overflow_nor_end_the_process() {
     }
 }
 
-/// Files of some bytes each, of one row group.
+/// Files with a number of bytes each, and one row group.
 fn files(name: &str, count: usize, bytes: i64) -> World {
     let location = format!("memory://sizes/{name}");
     let one = |number: usize| {
@@ -114,23 +114,23 @@ fn files(name: &str, count: usize, bytes: i64) -> World {
     World::write(&Storage::default(), &location, 2, &[manifest])
 }
 
-/// `adjustSplitSize` of Java's connector for Spark: at least as many tasks as run at a time, of 16 MiB at the least.
+/// `adjustSplitSize` of the Java connector for Spark: as many tasks as can run at a time, if they have at least 16 MiB.
 #[test]
 fn tasks_are_made_smaller_where_fewer_would_be_than_run_at_a_time() {
     const MIB: i64 = 1 << 20;
     for (count, mib, parallelism, tasks) in [
-        // By the size of the table, 128 MiB.
+        // The split size of the table, 128 MiB.
         (2, 20, None, 1),
         (16, 20, None, 3),
-        // Less than that.
+        // Smaller than that.
         (2, 20, Some(2), 2),
         (16, 20, Some(4), 4),
         (16, 20, Some(16), 16),
-        // No smaller than 16 MiB.
+        // At least 16 MiB.
         (16, 8, Some(100), 8),
         (2, 8, Some(2), 1),
         (1, 200, Some(8), 1),
-        // As many as run at a time, or more.
+        // As many tasks as can run at a time, or more.
         (16, 20, Some(3), 3),
         (16, 20, Some(1), 3),
         (600, 20, Some(8), 100),
@@ -141,7 +141,8 @@ fn tasks_are_made_smaller_where_fewer_would_be_than_run_at_a_time() {
         assert_eq!(found.len(), tasks, "{count} files of {mib} MiB, {parallelism:?} at a time");
         assert_eq!(found.iter().map(Vec::len).sum::<usize>(), count);
     }
-    // Small files weigh what opening them costs, 4 MiB: as many tasks as of the table's size, but no more.
+    // Small files have the weight of opening them, 4 MiB: as many tasks as for the table's split size, or more up to
+    // the parallelism.
     let world = files("small", 2_000, 10 << 10);
     for (parallelism, tasks) in [(None, 63), (Some(2), 63), (Some(100), 100)] {
         let options = SplitOptions { parallelism, ..SplitOptions::default() };

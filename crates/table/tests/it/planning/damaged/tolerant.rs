@@ -1,4 +1,4 @@
-//! What other writers get wrong, or wrote long ago, and what can be read nevertheless.
+//! Mistakes of other writers, and old forms, that can be read nevertheless.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn data(location: &str) -> Manifest {
     Manifest { sequence_number: 1, entries: entries.collect(), ..Manifest::default() }
 }
 
-/// A manifest with another header: the value of a key, none to leave it out.
+/// A manifest with another header: `change` returns the new value of a key, or `None` to remove it.
 fn with_header(bytes: &[u8], change: impl Fn(&str, &[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
     let container = icefield_format::avro::Container::open(bytes).unwrap();
     let pairs: Vec<_> =
@@ -34,7 +34,7 @@ fn with_header(bytes: &[u8], change: impl Fn(&str, &[u8]) -> Option<Vec<u8>>) ->
     out.into_bytes()
 }
 
-/// What a header says under a name, made of what it said.
+/// The new value of a header's key, from its name and its old value.
 type Header = dyn Fn(&str, &[u8]) -> Option<Vec<u8>>;
 
 #[test]
@@ -66,17 +66,17 @@ fn headers_may_be_wrong_or_lack_keys() {
             2,
             std::slice::from_ref(&manifest),
         );
-        // The list says how long it is: a list is written for the manifest as it stands.
+        // The manifest list has the length, so write a list for the changed manifest.
         let changed = with_header(&whole, change);
         let world = rewritten(&world, changed);
         let plan = world.scan("day = '2019-04-15'").plan().unwrap_or_else(|error| panic!("{what}: {error}"));
-        // Of three files of the day one has a null instead.
+        // One of the three files of the day has a null instead.
         assert_eq!(plan.len(), 2, "{what}");
         assert_eq!(world.scan("true").plan().unwrap().len(), 9, "{what}");
     }
 }
 
-/// The world with other bytes for its one manifest, and a list that knows their length.
+/// The world with other bytes for its only manifest, and a manifest list with their length.
 fn rewritten(world: &World, bytes: Vec<u8>) -> World {
     use icefield_format::manifest::write::{ListOptions, ListWriter};
     use icefield_format::metadata::SnapshotManifests;
