@@ -1,4 +1,4 @@
-//! What the writers of a schedule want: each change as rows see it.
+//! The changes that the writers of a schedule make, and their effects on rows.
 
 use std::collections::BTreeSet;
 
@@ -15,68 +15,68 @@ pub fn partition_of(key: i64) -> i32 {
 pub enum Change {
     /// Adds a row for each key.
     Append(BTreeSet<i64>),
-    /// Deletes the rows of keys, by delete files or by files in their place.
+    /// Deletes the rows of keys, by delete files or by rewriting files.
     Delete(BTreeSet<i64>, Mode, Isolation),
-    /// Writes the rows of keys anew.
+    /// Updates the rows of keys.
     Update(BTreeSet<i64>, Mode, Isolation),
-    /// Deletes the rows of keys, whatever they are by then.
+    /// Deletes the rows that the keys have at the time of the commit.
     Erase(BTreeSet<i64>, Equality),
-    /// Likewise, and adds a row for each.
+    /// Likewise, and adds a row for each key.
     Upsert(BTreeSet<i64>, Equality),
-    /// Removes the files of a partition, by filter.
+    /// Removes the files of a partition, by a filter.
     Drop(i32),
-    /// Writes all rows of a partition anew, made of those that were read, in place of whatever is there.
+    /// Rewrites all rows of a partition from those that were read, replacing the current ones.
     Rebuild(i32, By),
     /// Replaces a partition by a row.
     Replace(i64),
-    /// Puts the rows of one partition into new files.
+    /// Rewrites the rows of one partition to new files.
     Compact(i32, Numbers),
-    /// Puts the position deletes of a data file into one file.
+    /// Rewrites the position deletes of a data file to one file.
     CompactDeletes,
-    /// Writes the manifests anew.
+    /// Rewrites the manifests.
     Manifests,
-    /// Lets all but so many snapshots expire, and deletes their files.
+    /// Expires all snapshots except the last ones, and deletes their files.
     Expire(i32),
-    /// Begins a branch at the end of the main one.
+    /// Creates a branch at the head of the main branch.
     Branch,
-    /// Moves the main branch to the end of the other one.
+    /// Fast-forwards the main branch to the head of the other branch.
     Forward,
-    /// Appends in a snapshot that is in no branch.
+    /// Appends in a staged snapshot, which is in no branch.
     Stage(BTreeSet<i64>),
-    /// Writes all rows of a partition anew in such a snapshot.
+    /// Rewrites all rows of a partition in a staged snapshot.
     StageRebuild(i32),
     /// Several changes in one commit.
     Several(Vec<Change>),
-    /// Picks the newest of these into the main branch.
+    /// Cherry-picks the newest staged snapshot into the main branch.
     Pick,
-    /// Deletes the rows of keys by delete files, and gets something wrong: the commit refuses it, or it does no harm.
+    /// Deletes the rows of keys by delete files, with a mistake: the commit rejects it, or it does no harm.
     Careless(BTreeSet<i64>, Slip),
 }
 
 /// How keys are deleted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Equality {
-    /// Whether manifests have the bounds of the keys.
+    /// Whether manifests contain the bounds of the keys.
     pub bounds: bool,
-    /// Whether the deletes are for all partitions, and not for those of the keys.
+    /// Whether the deletes apply to all partitions, not only those of the keys.
     pub everywhere: bool,
 }
 
 /// The data sequence number of compacted files.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Numbers {
-    /// That of the table as it was read.
+    /// The number of the table when it was read.
     OfRead,
-    /// That of the commit.
+    /// The number of the commit.
     New,
 }
 
-/// What a careless writer gets wrong.
+/// The mistake of a careless writer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Slip {
-    /// The deletion vector that the new one replaces is not removed.
+    /// It does not remove the deletion vector that the new one replaces.
     KeepsVector,
-    /// Data files whose rows are all deleted are removed, and get delete files as well.
+    /// It removes data files whose rows are all deleted, but also adds delete files for them.
     RemovesReferenced,
 }
 
@@ -88,9 +88,9 @@ pub enum Mode {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Isolation {
-    /// As if one change were made after the other.
+    /// As if the changes were made one after the other.
     Serializable,
-    /// Rows that the writer has not seen are not touched.
+    /// Rows that the writer has not read are not changed.
     Snapshot,
 }
 
@@ -102,7 +102,7 @@ pub enum By {
 }
 
 impl Change {
-    /// What the change with this number makes of rows; `seen` are those that its writer has read.
+    /// Applies the change with this number to rows; `seen` are those that its writer has read.
     pub fn apply(&self, number: usize, seen: &[Row], rows: &mut Vec<Row>) {
         let touches = |keys: &BTreeSet<i64>, isolation: &Isolation, row: &Row| {
             keys.contains(&row.0) && (*isolation == Isolation::Serializable || seen.contains(row))
@@ -139,12 +139,12 @@ impl Change {
         rows.sort_unstable();
     }
 
-    /// Whether it is a snapshot of its own, with the number of the change.
+    /// Whether the change creates its own snapshot, with the number of the change.
     pub fn is_snapshot(&self) -> bool {
         !matches!(self, Self::Expire(_) | Self::Branch | Self::Forward | Self::Pick)
     }
 
-    /// Whether it can be made on a branch other than the main one.
+    /// Whether the change can be made on a branch other than the main branch.
     pub fn is_of_any_branch(&self) -> bool {
         self.is_snapshot() && !self.is_staged()
     }

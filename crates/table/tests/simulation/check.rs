@@ -1,4 +1,4 @@
-//! What must hold of the table at the end of every schedule, before and after a clean-up.
+//! Checks of the table at the end of every schedule, before and after a clean-up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub fn check(schedule: &Arc<Schedule>) -> Checked {
     check_table(schedule)
 }
 
-/// Each snapshot has the rows that it must have; its files are there, and no others.
+/// Each snapshot has the expected rows; all of its files exist, and no others.
 fn check_table(schedule: &Schedule) -> Checked {
     let contents = schedule.contents.lock().unwrap();
     let now = schedule.now.lock().unwrap();
@@ -71,7 +71,7 @@ fn check_table(schedule: &Schedule) -> Checked {
     Ok(())
 }
 
-/// Metadata files of refused swaps are deleted.
+/// Metadata files of rejected swaps are deleted.
 fn check_metadata(now: &Now, metadata: &TableMetadata, all: &BTreeSet<String>) -> Checked {
     let logged = metadata.metadata_log().iter().map(|entry| &entry.metadata_file);
     let named: BTreeSet<&String> = logged.chain([&now.location]).collect();
@@ -81,7 +81,7 @@ fn check_metadata(now: &Now, metadata: &TableMetadata, all: &BTreeSet<String>) -
     }
 }
 
-/// Whether writers were told what happened, and nothing happened twice.
+/// Writers got the right outcome of their changes, and no change was applied twice.
 fn check_told(schedule: &Schedule) -> Checked {
     let now = schedule.now.lock().unwrap();
     let mut times: BTreeMap<usize, usize> = BTreeMap::new();
@@ -97,7 +97,7 @@ fn check_told(schedule: &Schedule) -> Checked {
         }
         match (made.ended, snapshots / parts) {
             (Some(Ended::Landed), 1) | (Some(Ended::Failed) | None, 0) | (Some(Ended::Unknown), 0 | 1) => {}
-            // Once where it was staged, and once where it was picked: never twice into one branch.
+            // Once as a staged snapshot, and once cherry-picked; never twice in one branch.
             (Some(Ended::Landed | Ended::Unknown), 2) if staged => {}
             (ended, times) => return Err(format!("{number} was told {ended:?}, and is in the table {times} times")),
         }
@@ -105,7 +105,7 @@ fn check_told(schedule: &Schedule) -> Checked {
     Ok(())
 }
 
-/// One vector a data file, for a file that is there.
+/// Each data file has at most one vector, and each vector belongs to a live file.
 fn check_vectors(live: &Live) -> Checked {
     let mut seen = BTreeSet::new();
     for (vector, _) in live.deletes.iter().filter(|(file, _)| file.file_format == "PUFFIN") {
@@ -120,7 +120,7 @@ fn check_vectors(live: &Live) -> Checked {
     Ok(())
 }
 
-/// No row id is that of two rows.
+/// No two rows have the same row id.
 fn check_row_ids(schedule: &Schedule, live: &Live) -> Checked {
     if schedule.version < 3 {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The catalog of a table as one writer reaches it: requests are lost, late or delivered twice, and the writer may be
+//! The catalog of a table as seen by one writer: requests are lost, delayed or delivered twice, and the writer may be
 //! dead.
 
 use std::sync::{Arc, Mutex};
@@ -10,25 +10,25 @@ use icefield_table::{Error, Result};
 
 use crate::schedule::{Request, Schedule};
 
-/// What becomes of a request to change the table.
+/// What happens to a request to change the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
     Sound,
-    /// It takes effect, and the reply is lost.
+    /// It takes effect, but the reply is lost.
     ReplyLost,
     /// It is lost.
     Lost,
     /// It may take effect later.
     Late,
-    /// It is delivered twice, and the second reply is what arrives.
+    /// It is delivered twice, and the writer gets the second reply.
     Twice,
 }
 
 pub struct Client {
     schedule: Arc<Schedule>,
-    /// What becomes of its next request.
+    /// What happens to the next request.
     message: Mutex<Message>,
-    /// Where the writer may be dead.
+    /// The fault plan, by which the writer may be dead.
     plan: Option<Arc<FaultPlan>>,
 }
 
@@ -44,7 +44,7 @@ impl Client {
         }
     }
 
-    /// Sends a request. The reply is the table, or none where it has refused.
+    /// Sends a request. The reply is the table, or `None` if the request was rejected.
     fn send(&self, request: Request) -> Result<Option<Committed>> {
         self.check_alive()?;
         self.schedule.others();
@@ -74,7 +74,7 @@ impl Client {
     }
 }
 
-/// The writer writes metadata files itself.
+/// A catalog of pointers: the writer writes metadata files itself.
 impl Pointer for Client {
     fn load(&self) -> Result<String> {
         Ok(self.loaded()?.location)
@@ -86,7 +86,7 @@ impl Pointer for Client {
     }
 }
 
-/// The catalog is a service, which takes requirements and updates.
+/// A catalog service, which takes requirements and updates.
 pub struct Service(pub Client);
 
 impl Catalog for Service {

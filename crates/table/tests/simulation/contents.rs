@@ -1,4 +1,4 @@
-//! What is in the files of a simulated table, and the rows that its snapshots have by that.
+//! The contents of the files of a simulated table, and the resulting rows of its snapshots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,7 @@ pub struct Live {
     pub deletes: Vec<(DataFile, i64)>,
 }
 
-/// All that a snapshot names.
+/// All files that a snapshot refers to.
 #[derive(Debug, Default)]
 pub struct Named {
     pub live: Live,
@@ -42,28 +42,28 @@ pub struct Named {
     pub removed: Vec<String>,
 }
 
-/// Snapshots and manifests that were read: none of them ever changes, and whoever asks sees to it that they are there.
+/// A cache of snapshots and manifests, which never change. Callers check that their files still exist.
 #[derive(Debug, Default)]
 pub struct Manifests {
     /// By manifest list.
     snapshots: Mutex<BTreeMap<String, Arc<Named>>>,
-    /// By path and what their entries inherit.
+    /// By path and the values that their entries inherit.
     manifests: Mutex<BTreeMap<String, Arc<Listed>>>,
 }
 
-/// What stands in a manifest.
+/// The contents of a manifest.
 #[derive(Debug, Default)]
 struct Listed {
     live: Live,
-    /// The files that it says were removed.
+    /// The files that it lists as removed.
     removed: Vec<String>,
 }
 
 impl Manifests {
     fn read(&self, storage: &Storage, specs: &Specs, manifest: &ManifestFile) -> Result<Arc<Listed>, String> {
-        // What entries inherit stands in the list. A transaction that is made anew lists the manifests of its added
-        // files again, with the sequence number that they have then: whoever read the table between its changes has
-        // seen them with another.
+        // Entries inherit values from the manifest list. A repeated transaction lists the manifests of its added files
+        // again with a new sequence number; a writer that read the table between its changes has seen them with another
+        // one.
         let ManifestFile { manifest_path, sequence_number, added_snapshot_id, first_row_id, .. } = manifest;
         let key = format!("{manifest_path} {sequence_number} {added_snapshot_id} {first_row_id:?}");
         if let Some(known) = self.manifests.lock().unwrap().get(&key) {
@@ -92,7 +92,7 @@ impl Manifests {
         Ok(listed)
     }
 
-    /// The files of a snapshot, and all that it names.
+    /// The live files of a snapshot, and all files that it refers to.
     ///
     /// # Errors
     /// What cannot be read.
@@ -103,7 +103,7 @@ impl Manifests {
         snapshot: Option<&Arc<Snapshot>>,
     ) -> Result<Arc<Named>, String> {
         let Some(snapshot) = snapshot else { return Ok(Arc::default()) };
-        // One of a transaction that has not been committed may be made anew, with the same id.
+        // The manifest list, not the id: an uncommitted transaction may create a snapshot again with the same id.
         let key = snapshot.manifest_list().unwrap().to_owned();
         if let Some(known) = self.snapshots.lock().unwrap().get(&key) {
             return Ok(known.clone());
@@ -159,13 +159,13 @@ impl Live {
         self.positions_of(path).map(|(file, _)| file).find(|file| file.file_format == "PUFFIN")
     }
 
-    /// The files of positions of a data file.
+    /// The position delete files of a data file.
     pub fn positions_of<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a (DataFile, i64)> + 'a {
         self.deletes.iter().filter(move |(file, _)| file.referenced_data_file.as_deref() == Some(path))
     }
 }
 
-/// The partition spec of files of whatever partition; that of files of one partition is 0.
+/// The id of the unpartitioned spec; that of the partitioned spec is 0.
 pub const WHOLE: i32 = 1;
 
 /// The partition of a key in a spec.
@@ -173,7 +173,7 @@ fn tuple_of(key: i64, spec: i32) -> Vec<Option<Value>> {
     if spec == WHOLE { Vec::new() } else { vec![Some(Value::Int(partition_of(key)))] }
 }
 
-/// What a manifest says of a data file with these rows, all of one partition of the spec.
+/// The manifest entry of a data file with these rows, all in one partition of the spec.
 pub fn data_file(path: String, rows: &[Row], spec: i32) -> DataFile {
     let keys = || rows.iter().map(|(key, _)| *key);
     let partitions = || keys().map(partition_of);
@@ -197,7 +197,7 @@ pub fn data_file(path: String, rows: &[Row], spec: i32) -> DataFile {
     }
 }
 
-/// What a manifest says of positions that are deleted in a data file: by a vector in version 3.
+/// The manifest entry of position deletes for a data file: a deletion vector in version 3.
 pub fn position_deletes(path: String, of: &DataFile, count: usize, version: u8) -> DataFile {
     let vector = version >= 3;
     DataFile {
@@ -215,7 +215,7 @@ pub fn position_deletes(path: String, of: &DataFile, count: usize, version: u8) 
     }
 }
 
-/// What a manifest says of keys that are deleted, all of one partition of the spec.
+/// The manifest entry of equality deletes for keys, all in one partition of the spec.
 pub fn equality_deletes(path: String, keys: &BTreeSet<i64>, spec: i32, bounds: bool) -> DataFile {
     let count = keys.len() as i64;
     let bound = |key: Option<&i64>| bounds.then(|| vec![(1, key.unwrap().to_le_bytes().to_vec())]);

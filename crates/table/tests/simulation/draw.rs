@@ -1,4 +1,4 @@
-//! What the writers of a schedule want, drawn from its tape.
+//! Draws the changes of a schedule from its tape.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;

@@ -1,10 +1,10 @@
-//! Writers and faults in every order: whatever happens, the table's history is what some order of the landed changes
-//! makes.
+//! Simulates writers and faults in every order: whatever happens, the history of the table is the result of the
+//! committed changes in some order.
 //!
-//! A schedule is a tape of bytes: each choice takes the next one, and 0 is the harmless choice, so that a failing tape
-//! shrinks to a short story. Data files contain nothing; what is in them is noted beside the table. At each moment at
-//! which a writer talks to the catalog others may run, requests may be lost, late or delivered twice; a writer may die
-//! at any write, and leave half a file; clocks jump.
+//! A schedule is a tape of bytes: each choice takes the next byte, and 0 is the harmless choice, so that a failing tape
+//! shrinks to a short story. Data files are empty; their contents are recorded outside the table. Whenever a writer
+//! calls the catalog, other writers may run, and requests may be lost, delayed or delivered twice. A writer may die at
+//! any write and leave a partial file, and clocks jump.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // helpers of tests
 
@@ -31,34 +31,34 @@ use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestRng, TestRunner};
 
 use schedule::{Broken, Schedule, Theme};
 
-// Most of a schedule is small values: a fifth of its time went to the allocator of the system.
+// Schedules allocate many small values: the system's allocator took a fifth of the time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Schedules of a run of the tests, less than two minutes of two processors; `PROPTEST_CASES` asks for more,
-/// `PROPTEST_RNG_SEED` for others.
+/// Number of schedules in a test run, which take less than two minutes on two processors. `PROPTEST_CASES` sets another
+/// number, `PROPTEST_RNG_SEED` another seed.
 const SCHEDULES: u32 = 100_000;
-/// Schedules within which what is broken must be found.
+/// Maximum number of schedules until a deliberate bug must be found.
 const FEW: u32 = 6_000;
-/// Schedules within which each rule must be missed. The search ends with the first that needs it.
+/// Maximum number of schedules until the absence of a rule must be found. The search ends with the first that needs it.
 #[cfg(debug_assertions)]
 const MANY: u32 = 10_000;
-/// Parts of a run, each with tapes of its own: the same whatever the number of processors.
+/// Parts of a run, each with its own tapes, so that the tapes do not depend on the number of processors.
 const PARTS: usize = 64;
 
 fn tape() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 20..160)
 }
 
-/// Runs so many schedules on all processors. Returns what the first is that goes wrong, made as short as can be where
-/// `shrinks`.
+/// Runs this many schedules on all processors. Returns the first failure, made as short as possible if `shrinks` is
+/// set.
 fn first_wrong(
     schedules: u32,
     seed: u64,
     shrinks: bool,
     run: impl Fn(Vec<u8>) -> Result<(), String> + Sync,
 ) -> Option<String> {
-    // A thread of the pool that waits for another must find no schedule of another run to begin meanwhile.
+    // A waiting thread of the pool must not start a schedule of another run meanwhile.
     static ONE_RUN: Mutex<()> = Mutex::new(());
     let _alone = ONE_RUN.lock().unwrap_or_else(PoisonError::into_inner);
     let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
@@ -87,7 +87,7 @@ fn first_wrong(
             found.lock().unwrap().get_or_insert(failure.to_string());
         }
     };
-    // Threads of the pool do themselves what they would leave to others.
+    // Each thread of the pool does its own work, and leaves none to others.
     runtime::pool().unwrap().broadcast(|_| {
         while let Some(part) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|part| *part < PARTS) {
             run_part(part);
@@ -116,7 +116,7 @@ fn every_history_is_some_order_of_the_changes() {
     }
 }
 
-/// A simulation that does not find what is broken proves nothing. What it finds is a story, as short as can be.
+/// A simulation that does not find deliberate bugs proves nothing. The result is the shortest possible story.
 #[test]
 fn what_is_broken_is_found_and_told() {
     for (broken, expected) in [
@@ -136,7 +136,7 @@ fn what_is_broken_is_found_and_told() {
     }
 }
 
-/// Runs with rules left out.
+/// Runs a tape without some rules.
 #[cfg(debug_assertions)]
 fn run_without(rules: &'static [Rule], tape: Vec<u8>) -> Result<schedule::Ran, String> {
     leave_out(rules);
@@ -145,7 +145,7 @@ fn run_without(rules: &'static [Rule], tape: Vec<u8>) -> Result<schedule::Ran, S
     ran
 }
 
-/// The simulation finds the absence of each rule.
+/// The simulation detects the absence of each rule.
 #[cfg(debug_assertions)]
 #[test]
 fn a_rule_that_is_left_out_is_found() {
@@ -165,8 +165,8 @@ fn a_rule_that_is_left_out_is_found() {
     }
 }
 
-/// Of what [`Rule::AddedVectors`] refuses, nothing lands without it: it says who was first, the other rule would say
-/// that there is a vector.
+/// Without [`Rule::AddedVectors`], another rule rejects the same commits. The rule is kept for its error, which names
+/// the snapshot that was first; the other rule only says that there is a vector.
 #[cfg(debug_assertions)]
 #[test]
 fn added_vectors_are_refused_by_two_rules() {

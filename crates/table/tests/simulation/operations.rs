@@ -1,4 +1,4 @@
-//! What the writers of a schedule do: each change as files.
+//! Converts the changes of a schedule to files and operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use icefield_table::storage::{Existing, Storage};
 use crate::change::{By, Change, Equality, Isolation, Mode, Numbers, Row, Slip, partition_of};
 use crate::contents::{Content, Contents, Live, WHOLE, data_file, equality_deletes, position_deletes};
 
-/// A change as it is committed.
+/// A change as an operation to commit.
 pub enum Planned {
     Append(Append),
     Delta(RowDelta),
@@ -28,10 +28,10 @@ pub enum Planned {
     Manifests(RewriteManifests),
 }
 
-/// A data file, its rows of some keys with their positions, and its other rows.
+/// A data file, its rows with some keys and their positions, and its other rows.
 type Touched = (DataFile, Vec<(usize, Row)>, Vec<Row>);
 
-/// Makes files of changes, from the table as a writer sees it.
+/// Creates the files of changes, based on the table that a writer has read.
 pub struct Planner<'a> {
     pub version: u8,
     /// Number of the change, in the names of its files.
@@ -41,19 +41,19 @@ pub struct Planner<'a> {
     /// The snapshot that the writer has read.
     pub from: Option<i64>,
     pub sequence_number: i64,
-    /// Where the files go: they were written without faults.
+    /// The storage for the files, without faults.
     pub storage: &'a Storage,
-    /// The storage by which the writer deletes the files of a failed change, as long as it lives.
+    /// The storage of the writer, which deletes the files of a failed change if the writer is alive.
     pub owner: &'a Storage,
     pub root: &'a str,
     /// The partition spec of new files.
     pub spec: i32,
-    /// How many files the change has made, in all of its parts.
+    /// The number of files that all parts of the change have created.
     pub made: &'a mut usize,
 }
 
 impl Planner<'_> {
-    /// The change as files; none where it changes nothing.
+    /// Plans a change; `None` if it changes nothing.
     pub fn plan(&mut self, change: &Change) -> Option<Planned> {
         match change {
             Change::Append(keys) | Change::Stage(keys) => {
@@ -105,7 +105,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The path of a new file, which is there from now on, though what it contains is noted elsewhere.
+    /// Creates a new file and returns its path; its contents are recorded elsewhere.
     fn path(&mut self) -> String {
         *self.made += 1;
         let path = format!("{}/data/{}-{}", self.root, self.number, self.made);
@@ -120,7 +120,7 @@ impl Planner<'_> {
         file
     }
 
-    /// One file a partition.
+    /// Creates one file per partition.
     fn files(&mut self, rows: Vec<Row>) -> Vec<DataFile> {
         if self.spec == WHOLE {
             return if rows.is_empty() { Vec::new() } else { vec![self.file(rows)] };
@@ -130,7 +130,7 @@ impl Planner<'_> {
         by_partition.into_values().map(|rows| self.file(rows)).collect()
     }
 
-    /// The data files that have rows of some keys, with these and their other rows.
+    /// The data files with rows of some keys, with these rows and their other rows.
     fn touched(&self, keys: &BTreeSet<i64>) -> Vec<Touched> {
         let split = |(file, number): &(DataFile, i64)| {
             let (matching, others): (Vec<_>, Vec<_>) =
@@ -140,7 +140,7 @@ impl Planner<'_> {
         self.live.data.iter().map(split).filter(|(_, matching, _)| !matching.is_empty()).collect()
     }
 
-    /// The checks are those of Spark's writes.
+    /// Deletes rows by delete files, with the validations of Spark's writes.
     fn merge_on_read(
         &mut self,
         keys: &BTreeSet<i64>,
@@ -212,8 +212,7 @@ impl Planner<'_> {
         Some(overwrite)
     }
 
-    /// Deletes by keys apply to whatever is there before them, of the partition specs that they are for: only these are
-    /// checked.
+    /// Equality deletes apply to all older files of their partition specs; only these specs need validation.
     fn by_key(&mut self, keys: &BTreeSet<i64>, how: Equality, adds: bool) -> RowDelta {
         let mut delta = RowDelta::new();
         delta.changes_mut().own_files(self.owner.clone());
@@ -287,7 +286,7 @@ impl Planner<'_> {
         Some(rewrite)
     }
 
-    /// All rows of a partition with a new number.
+    /// Rewrites all rows of a partition with a new number.
     fn rebuild(&mut self, partition: i32, by: By) -> Option<Planned> {
         let rows: Vec<Row> = self.live.all(self.contents);
         let own = rows.into_iter().filter(|(key, _)| partition_of(*key) == partition);

@@ -1,4 +1,4 @@
-//! A schedule: which writer does what, when others come between, and what goes wrong.
+//! A schedule: what each writer does, when other writers interrupt it, and which faults occur.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,25 +26,25 @@ use crate::client::{Client, Message, Service};
 use crate::contents::{Contents, Live, Manifests, Named, WHOLE};
 use crate::operations::{Planned, Planner};
 
-/// Entry of a summary with the number of the change.
+/// Key in a summary for the number of the change.
 pub const NUMBER: &str = "simulation.number";
-/// Entry of a summary with the part of the change, where that has several.
+/// Key in a summary for the part of a change with several parts.
 pub const PART: &str = "simulation.part";
-/// Entry of the summary of a picked snapshot.
+/// Key in the summary of a cherry-picked snapshot.
 pub const SOURCE: &str = "source-snapshot-id";
 /// The other branch.
 pub const SIDE: &str = "side";
-/// Changes of a schedule, at the most.
+/// Maximum number of changes in a schedule.
 const CHANGES: usize = 7;
-/// Writers that are at work at once, at the most.
+/// Maximum number of concurrent writers.
 const WRITERS: usize = 3;
-/// When the first change is made, in milliseconds from the epoch.
+/// The time of the first change, in milliseconds since the epoch.
 const START_MS: i64 = 1_700_000_000_000;
 
-/// What is wrong with a table or with what a writer was told.
+/// A failure: what is wrong with the table, or with the outcome that a writer got.
 pub type Wrong = String;
 
-/// How a change ended, as its writer was told.
+/// The outcome of a change that its writer got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     Landed,
@@ -57,13 +57,13 @@ pub enum Ended {
 #[derive(Debug, Clone)]
 pub struct Made {
     pub change: Change,
-    /// What each of its snapshots does, and the rows that its writer has read for it.
+    /// The change of each of its snapshots, and the rows that the writer has read for it.
     pub parts: Vec<(Change, Vec<Row>)>,
-    /// None while the change is at work, or had nothing to do.
+    /// `None` while the change is running, or if it had nothing to do.
     pub ended: Option<Ended>,
 }
 
-/// What a snapshot must be.
+/// The expected properties of a snapshot.
 #[derive(Debug, Clone)]
 pub struct Expected {
     pub parent: Option<i64>,
@@ -74,65 +74,65 @@ pub struct Expected {
 /// A request to change the table.
 #[derive(Debug, Clone)]
 pub enum Request {
-    /// From a metadata file to another one.
+    /// Swaps the pointer from one metadata file to another.
     Swap(String, String),
-    /// To a table that meets requirements.
+    /// Applies updates if the table meets the requirements.
     Updates(Vec<UpdateRequirement>, Vec<MetadataUpdate>),
 }
 
-/// Of which partition specs data files are.
+/// The partition specs of data files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     Partitioned,
     Whole,
-    /// Of either, as each writer likes.
+    /// Either spec, chosen by each writer.
     Mixed,
 }
 
-/// Of which changes a schedule is made.
+/// The kinds of changes in a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Theme {
     Any,
-    /// Deletes by keys, and what writes the rows again that they are for.
+    /// Deletes by keys, and changes that rewrite the affected rows.
     Keys,
     /// Deletes by positions.
     Positions,
 }
 
-/// As the first byte of a tape says.
+/// The themes, selected by the first byte of a tape.
 const THEMES: [Theme; 4] = [Theme::Any, Theme::Any, Theme::Positions, Theme::Keys];
 
-/// The table, and what it must be.
+/// The current table, and the expectations.
 #[derive(Debug)]
 pub struct Now {
     pub location: String,
     pub metadata: Arc<TableMetadata>,
-    /// All snapshots that there ever were.
+    /// All snapshots that ever existed.
     pub snapshots: BTreeMap<i64, Expected>,
     pub wrong: Option<Wrong>,
 }
 
-/// What a schedule can be made to do wrong, to see that it is found.
+/// Deliberate bugs, which the simulation must find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Broken {
-    /// Conflicts are looked for from the moment of the commit on, not from that of the reading.
+    /// Conflicts are detected only from the time of the commit, not from the time of the read.
     ForgetsStart,
-    /// The pointer is swapped wherever it points to.
+    /// The pointer is swapped whatever its current value.
     SwapsAlways,
-    /// A file that the table has is deleted.
+    /// A file in use is deleted.
     DeletesUsed,
-    /// A manifest that the table has is deleted.
+    /// A manifest in use is deleted.
     DeletesManifest,
-    /// A file that nothing names stays.
+    /// An unreferenced file is left over.
     LeavesFile,
-    /// A writer whose commit has landed is told that it failed.
+    /// A writer gets a failure although its commit succeeded.
     TellsFailure,
 }
 
-/// What came of a schedule.
+/// The result of a schedule.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// How its changes ended.
+    /// The outcomes of its changes.
     pub ended: Vec<Option<Ended>>,
     pub story: Vec<String>,
 }
@@ -145,24 +145,24 @@ pub struct Schedule {
     pub theme: Theme,
     pub contents: Mutex<Contents>,
     pub manifests: Manifests,
-    /// By number; none where the change is not planned yet.
+    /// Changes by number; `None` if not planned yet.
     pub made: Mutex<Vec<Option<Made>>>,
-    /// Whether a writer died or was left without an answer: then files may be left over.
+    /// Whether a writer died or got no answer, so that files may be left over.
     pub is_untidy: Mutex<bool>,
     pub now: Mutex<Now>,
     pub late: Mutex<Vec<Request>>,
-    /// Commits that were delivered twice and are not told yet: a service knows them by their snapshots, which must not
-    /// expire.
+    /// Commits that were delivered twice and have no outcome yet. A service recognizes them by their snapshots, which
+    /// must not expire.
     pub repeated: AtomicUsize,
     tape: Mutex<(Vec<u8>, usize)>,
     at_work: AtomicUsize,
-    /// What does not work as it must.
+    /// The deliberate bug, if any.
     pub broken: Option<Broken>,
     pub story: Mutex<Vec<String>>,
 }
 
 impl Schedule {
-    /// Runs a tape and checks what came of it.
+    /// Runs a tape and checks the result.
     ///
     /// # Errors
     /// The story, and what is wrong with its end.
@@ -187,7 +187,7 @@ impl Schedule {
         Ok(Ran { ended: made.iter().map(|made| made.as_ref().and_then(|made| made.ended)).collect(), story })
     }
 
-    /// Breaks what a test wants to be found.
+    /// Applies the deliberate bug.
     fn go_wrong(&self) {
         match self.broken {
             Some(Broken::DeletesUsed) => {
@@ -207,7 +207,7 @@ impl Schedule {
         }
     }
 
-    /// Makes a tape one of a theme.
+    /// Sets the theme of a tape.
     pub fn choose(tape: &mut [u8], theme: Theme) {
         let place = THEMES.iter().position(|other| *other == theme).unwrap() as u8;
         tape.iter_mut().take(1).for_each(|first| *first = *first % 8 + place * 8);
@@ -276,7 +276,7 @@ impl Schedule {
         Committed { location, metadata: Arc::new(both.unwrap().build().unwrap()) }
     }
 
-    /// The table as it is now.
+    /// The current table.
     pub fn committed(&self) -> Committed {
         let now = self.now.lock().unwrap();
         Committed { location: now.location.clone(), metadata: now.metadata.clone() }
@@ -287,7 +287,7 @@ impl Schedule {
         self.story.lock().unwrap().push(format!("{}{text}", "  ".repeat(depth)));
     }
 
-    /// The next choice among some; the first is the harmless one.
+    /// The next choice among `count`; 0 is the harmless one.
     pub fn below(&self, count: usize) -> usize {
         let (tape, next) = &mut *self.tape.lock().unwrap();
         let byte = tape.get(*next).copied().unwrap_or(0);
@@ -295,7 +295,7 @@ impl Schedule {
         usize::from(byte) % count
     }
 
-    /// The live files of a snapshot, and all files that it names.
+    /// The live files of a snapshot, and all files that it refers to.
     ///
     /// # Errors
     /// What cannot be read.
@@ -307,14 +307,14 @@ impl Schedule {
         self.manifests.of(&self.storage, metadata, snapshot)
     }
 
-    /// One writer reads the table, makes its change and commits it.
+    /// One writer reads the table, plans its change and commits it.
     fn step(self: &Arc<Self>) -> std::result::Result<(), Wrong> {
         let number = {
             let mut made = self.made.lock().unwrap();
             made.push(None);
             made.len() - 1
         };
-        // A clock that jumps, by up to a day.
+        // The clock may jump by up to a day.
         let jump = [1_000, 86_400_000, -86_400_000, 0][self.below(8) / 5 * self.below(4)];
         icefield_table::clock::set_for_thread(Some(START_MS + jump + number as i64));
         let change = self.change();
@@ -390,10 +390,11 @@ impl Schedule {
         }
         let is_dead = plan.as_ref().is_some_and(|plan| plan.is_dead());
         let is_unknown = matches!(result, Err(Error::CommitStateUnknown { .. }));
-        // An expiry of which a service says that another was first does not learn what it has to delete.
+        // If the service reports a conflict for an expiry that was delivered twice, the writer does not learn what to
+        // delete.
         let forgets = repeats > 0 && !change.is_snapshot();
-        // Open: a writer whose reply was lost, and whose snapshot has expired before it asks, learns from the log of
-        // metadata files that it has landed, and leaves the manifests that its attempts wrote and merged.
+        // Open issue: if the reply was lost and the snapshot has expired before the writer asks, the writer learns from
+        // the metadata log that it succeeded, but leaves the manifests that its attempts wrote and merged.
         let is_gone = message == Message::ReplyLost && change.is_snapshot() && {
             let now = self.now.lock().unwrap();
             let own = |expected: &Expected| expected.number == number;
@@ -410,7 +411,7 @@ impl Schedule {
         })
     }
 
-    /// Makes a change and commits it; none where there is nothing to do.
+    /// Plans a change and commits it; `None` if there is nothing to do.
     fn make(
         self: &Arc<Self>,
         number: usize,
@@ -466,7 +467,7 @@ impl Schedule {
         Some(changed.map(drop))
     }
 
-    /// Makes several changes in one transaction, each of the table as those before it leave it; none where there is
+    /// Makes several changes in one transaction, each based on the state after those before it; `None` if there is
     /// nothing to do.
     fn make_several(
         self: &Arc<Self>,
@@ -563,7 +564,7 @@ impl Schedule {
         }
     }
 
-    /// Others may come between: whole changes of other writers, and requests that were late.
+    /// Lets others interrupt: complete changes of other writers, and delayed requests.
     pub fn others(self: &Arc<Self>) {
         if self.below(4) == 3 {
             self.deliver_late(1);
@@ -588,7 +589,8 @@ impl Schedule {
     }
 }
 
-/// The same table at another place: making one checks each property, which takes longer than a whole change.
+/// The same table at another location. This is faster than creating a table, which checks each property and takes
+/// longer than a whole change.
 fn moved(storage: &Storage, table: &Committed, root: &str) -> Committed {
     let text = table.metadata.to_json().replace(table.metadata.location(), root);
     let location = table.location.replace(table.metadata.location(), root);

@@ -1,4 +1,4 @@
-//! The table as a catalog changes it, and what its new snapshots must be.
+//! The changes of the table by the catalog, and the expectations on new snapshots.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use icefield_table::commit::{Committed, read_metadata, write_metadata};
 use crate::schedule::{Broken, Expected, NUMBER, Now, PART, Request, SOURCE, Schedule, Wrong};
 
 impl Schedule {
-    /// Does what a request asks for, and notes what the new snapshots must be. Returns the table; none where it is
-    /// refused.
+    /// Executes a request, and records the expectations on new snapshots. Returns the table, or `None` if the request
+    /// is rejected.
     pub fn serve(&self, request: &Request) -> Option<Committed> {
         let mut now = self.now.lock().unwrap();
         let (location, metadata) = match request {
@@ -50,7 +50,7 @@ impl Schedule {
         Some(Committed { location, metadata: now.metadata.clone() })
     }
 
-    /// New snapshots follow their parents, and branches only move forward.
+    /// Checks that new snapshots follow their parents, and that branches only move forward.
     fn expect(&self, now: &mut Now, new: &TableMetadata, request: &Request) -> Result<(), Wrong> {
         let made = self.made.lock().unwrap();
         let mut own = BTreeSet::new();
@@ -67,8 +67,8 @@ impl Schedule {
             let Some(of) = made.get(number).and_then(Option::as_ref) else {
                 return Err(format!("{number} has committed and had nothing to do"));
             };
-            // A staged snapshot moves no branch: what is asked of a service is to require nothing of any, as Java has
-            // it, and others may have followed the parent meanwhile.
+            // A staged snapshot moves no branch. As in Java, its request has no requirement on branches, so others may
+            // have followed the parent meanwhile.
             let is_sent = matches!(request, Request::Updates(..));
             let follows_any = is_sent && picked.is_none() && of.change.is_staged();
             let is_end = |parent| ends.contains(&parent) || own.contains(&parent);

@@ -12,7 +12,7 @@ use super::world::{Manifest, World, file};
 
 const FILES: usize = 100;
 
-/// A table with this many manifests, some of which contain deletes.
+/// A table with this many manifests; some of them contain deletes.
 fn world(location: &str, manifests: usize, deletes: usize) -> World {
     let manifest = |number: usize| {
         let entry = |at: usize| {
@@ -62,7 +62,7 @@ fn deletes_and_their_links_are_bounded() {
     let one = scan(&world, 1 << 30).plan_stream().unwrap().deletes().sources()[0].entries.memory();
     refused(scan(&deletes, 100 * one).plan_stream());
 
-    // 20,000 delete files, each of which applies to some of 100 data files.
+    // 20,000 delete files; each applies to some of 100 data files.
     let mut again: Vec<ManifestFile> = vec![world.listed[0].clone(); 200];
     again.push(world.listed[1].clone());
     let links = world.with_list(&again);

@@ -20,7 +20,7 @@ use icefield_table::write::{TableWriter, WriterConfig};
 const ROWS: usize = 11;
 const BAD: usize = 8;
 
-/// The values of one column, one of which may be invalid.
+/// The values of one column; one value may be invalid.
 struct Leaf {
     name: &'static str,
     ty: PrimitiveType,
