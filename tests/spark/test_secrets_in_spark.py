@@ -23,7 +23,8 @@ from icefield.errors import StorageError
 from icefield.spark import handover, spark_schema, streaming
 from icefield.spark.opening import SourceOptions
 from icefield.spark.reading import of_scan
-from icefield.spark.source import Source, Written
+from icefield.spark.sinks.batch import Written
+from icefield.spark.source import Source
 from icefield.spark.writing import write_task
 
 if TYPE_CHECKING:
