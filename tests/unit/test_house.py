@@ -30,7 +30,15 @@ NOT_PLAIN_PROSE = re.compile(
     r"|^(///|//!)? *Whatever is"
 )
 #: Rust whose comments are free of them.
-PLAIN_RUST = ["crates/format/src", "crates/orc/src", "crates/python/src", "crates/table/src"]
+PLAIN_RUST = [
+    "crates/format/src",
+    "crates/format/tests",
+    "crates/orc/src",
+    "crates/orc/tests",
+    "crates/python/src",
+    "crates/table/src",
+    "crates/table/tests",
+]
 #: Of a thousand lines of Python.
 MOST_ANY = 7
 MOST_BYTES = 1_000_000
