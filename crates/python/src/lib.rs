@@ -29,7 +29,7 @@ type Room = fn(&Bound<'_, PyModule>) -> PyResult<()>;
 
 /// All files that add names.
 const ROOMS: &[Room] = &[
-    entry::register, // one a line
+    entry::register, // one per line
     logging::register,
     clock::register,
     capsule::register,

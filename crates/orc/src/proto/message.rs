@@ -203,7 +203,7 @@ bytes_codec!(/// `string`
     Text, String, |bytes| String::from_utf8_lossy(bytes).into_owned(), |value| Shown::Text(Cow::Borrowed(value)));
 bytes_codec!(/// `bytes`
     Blob, Vec<u8>, |bytes| bytes.to_vec(), |value| Shown::Bytes(value));
-bytes_codec!(/// `string` that may hold other bytes (bounds of columns that are not UTF-8), kept as they are.
+bytes_codec!(/// `string` that may contain other bytes (bounds of columns that are not UTF-8), which are kept unchanged.
     RawText, Vec<u8>, |bytes| bytes.to_vec(), |value| Shown::Text(String::from_utf8_lossy(value)));
 
 /// How often a field can occur in its message.

@@ -71,7 +71,8 @@ struct State {
 
 #[derive(Debug)]
 enum Stripe {
-    /// A thread is planning the stripe (`loader` is absent) or fetching ranges that the plan needs.
+    /// It is being planned (a thread that plans it has taken `loader`), or ranges that the plan needs are being
+    /// fetched.
     Loading { loader: Option<Box<StripeLoader>>, wanted: Vec<Range<u64>>, fetching: usize },
     /// Its columns are being decoded.
     Decoding(Vec<TeamColumn>),

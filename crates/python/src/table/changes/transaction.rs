@@ -59,8 +59,8 @@ impl PyTransaction {
         files.iter().map(|file| file.get().of_table(py, &metadata)).collect()
     }
 
-    /// Add a snapshot. With `make` it is made at once, of the table as the changes so far leave it; otherwise only when it
-    /// is committed, of the table as it is then.
+    /// Adds a snapshot. With `make` it is created at once, based on the changes so far; otherwise only in the commit,
+    /// based on the table at that time.
     fn produce(&self, py: Python<'_>, content: impl Content + Send + 'static, kind: SnapshotKind) -> Result<()> {
         let storage = self.state.storage.0.clone();
         let (make, options) = (kind.make, kind.options());
