@@ -36,7 +36,7 @@ from icefield.spark.explaining import Explanation, explain  # noqa: E402
 from icefield.spark.inspecting import read_inspect  # noqa: E402
 from icefield.spark.reading import of_scan, read  # noqa: E402
 from icefield.spark.session import finds_source  # noqa: E402
-from icefield.spark.sinks.epochs import Once, once  # noqa: E402
+from icefield.spark.sinks.epochs import once  # noqa: E402
 from icefield.spark.source import Source  # noqa: E402
 from icefield.spark.types import arrow_schema, iceberg_schema, spark_schema  # noqa: E402
 from icefield.spark.workers import drivers_python, name_drivers_python  # noqa: E402
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Explanation",
     "Merge",
-    "Once",
     "append",
     "arrow_schema",
     "changes",

@@ -7,7 +7,7 @@ the names of Java's connector, and in the idempotency key, which the commit itse
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from icefield.distributed import WRITE_ID
 from icefield.errors import InvalidArgumentError
@@ -34,7 +34,7 @@ class Once(TypedDict):
     snapshot_properties: dict[str, str]
 
 
-def once(batch: DataFrame, batch_id: int, name: str = "") -> Once:
+def once(batch: DataFrame, batch_id: int, name: str = "") -> dict[str, Any]:
     """Return the keywords that make a change of ``foreachBatch`` once, however often Spark runs the batch.
 
     Parameters
@@ -67,7 +67,7 @@ def once(batch: DataFrame, batch_id: int, name: str = "") -> Once:
             "once: this is not the function of a foreachBatch, or it runs through Spark Connect, which does not tell "
             "the id of the query: pass idempotency_key='NAME-OF-THE-QUERY/BATCH' yourself"
         )
-    return epoch(query_id, batch_id, name)
+    return {**epoch(query_id, batch_id, name)}
 
 
 def epoch(query_id: str, epoch_id: int, name: str = "") -> Once:
