@@ -101,7 +101,7 @@ def test_a_spark_task_makes_its_own_task_and_no_other(
         scan = table.scan()
         tasks = (scan.tasks(split_size=1, open_file_cost=1) * count)[:count]
         assert len(tasks) == count
-        pickled = reading._decoded(frames, tasks, scan.storage, spark_schema(scan.projection()))
+        pickled = reading.decoded(frames, tasks, scan.storage, spark_schema(scan.projection()))
         monkeypatch.setattr(distributed, "ReadTask", counted)
     else:
         tasks_of = inspecting.inspect_tasks
