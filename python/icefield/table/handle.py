@@ -30,7 +30,10 @@ __all__ = ["Renewal", "TableHandle"]
 
 
 class Renewal(Protocol):
-    """Renews the credentials of a table's storage; a catalog whose credentials expire gives one to its tables."""
+    """Renews the credentials of a table's storage; a catalog whose credentials expire gives one to its tables.
+
+    It is pickled with the table.
+    """
 
     def due(self, state: TableState) -> TableState:
         """Return the state, with other credentials if those in use are about to expire."""
@@ -53,20 +56,29 @@ class TableHandle(TableDescription):
     ) -> None:
         #: What keeps the credentials of the storage valid; None where they stay the same.
         self._renewal = renewal
+        #: Held while `_known` is replaced, and never during a request.
+        self._replacing = Lock()
         super().__init__(identifier, state)
         self._catalog = catalog
         self._lock = Lock()
 
     @property
     def _state(self) -> TableState:
-        if self._renewal is not None:
-            self._known = self._renewal.due(self._known)
-        return self._known
+        known = self._known
+        if self._renewal is None or (found := self._renewal.due(known)) is known:
+            return known
+        with self._replacing:
+            if self._known is not known:
+                # Another thread has changed the table meanwhile, maybe with older credentials.
+                found = self._renewal.newest(self._known)
+            self._known = found
+        return found
 
     @_state.setter
     def _state(self, state: TableState) -> None:
-        # It may come of an operation that began with older credentials.
-        self._known = state if self._renewal is None else self._renewal.newest(state)
+        with self._replacing:
+            # It may come of an operation that began with older credentials.
+            self._known = state if self._renewal is None else self._renewal.newest(state)
 
     def refresh(self) -> Self:
         """Refresh this table to its newest metadata.
