@@ -10,15 +10,17 @@ import pickle
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
+from html import escape
 from pathlib import Path
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 import pytest
 
 import icefield as ice
 from icefield import errors
+from icefield._core import HIDDEN
 from icefield.catalog.rest import RestCatalog
 from icefield.catalog.rest.messages import Request
 from icefield.catalog.rest.sigv4 import Keys, sign
@@ -191,6 +193,53 @@ def test_no_token(server: Server, answer: Answer) -> None:
         ice.load_catalog("c", uri=server.uri, credential="me:hush").list_namespaces()
     assert "/v1/oauth/tokens" in str(raised.value)
     assert "hush" not in str(raised.value)
+
+
+ODD = "p/d+s%22&<w>'x"
+SECRETS: list[tuple[dict[str, str], str]] = [
+    ({"header.X-Api-Key": ODD}, ODD),
+    ({"header.Cookie": f"session={ODD}; user=me"}, f"session={ODD}"),
+    ({"header.Authorization": f"Other {ODD}"}, ODD),
+    ({"auth.type": "basic", "auth.basic.username": "me", "auth.basic.password": ODD}, ODD),
+    ({"auth.type": "basic", "auth.basic.username": "me", "auth.basic.password": "hush"}, "hush"),
+    ({"credential": f"me:{ODD}"}, ODD),
+    ({"credential": ODD}, ODD),
+    ({"auth.type": "oauth2", "auth.oauth2.client_id": "me", "auth.oauth2.client_secret": ODD}, ODD),
+    ({"auth.type": "oauth2", "auth.oauth2.client_id": "me", "auth.oauth2.client_secret": "hush"}, "hush"),
+    ({"token": ODD}, ODD),
+    ({"s3.secret-access-key": ODD}, ODD),
+]
+FORMS: list[Callable[[str], bytes]] = [
+    lambda secret: json.dumps({"error": {"message": f"not {secret}!"}}).encode(),
+    lambda secret: json.dumps({"error": {"message": f"not {secret}!"}}).replace("/", "\\/").encode(),
+    lambda secret: json.dumps({"error": {"message": "x" * 470 + f" client_secret={quote(secret, safe='')}"}}).encode(),
+    lambda secret: f"<html>not {escape(secret)}".encode(),
+    lambda secret: f"not {secret}".encode(),
+]
+
+
+@pytest.mark.parametrize(("properties", "secret"), SECRETS)
+def test_errors_do_not_repeat_secrets(server: Server, properties: dict[str, str], secret: str) -> None:
+    """Neither those of the catalog, nor those of the server that gives tokens."""
+    asks = "credential" in properties or properties.get("auth.type") == "oauth2"
+    for form in FORMS:
+        for place in ("/tokens", "/namespaces") if asks else ("/namespaces",):
+            if asks and place == "/namespaces":
+                server.script((200, {"access_token": "token1"}, {}), ends="/tokens")
+            server.script((400, form(secret), {}), ends=place)
+            with pytest.raises(errors.RESTError) as raised:
+                ice.load_catalog("c", uri=server.uri, **properties).list_namespaces()
+            shown = str(raised.value)
+            assert HIDDEN in shown
+            # Nor their beginning, where a long text is cut.
+            for text in (secret, quote(secret, safe=""), escape(secret)):
+                assert text[:4] not in shown
+
+
+def test_short_values_of_headers_are_words_like_others(server: Server) -> None:
+    server.script(error(400, "x", "1 tenant"), ends="/namespaces")
+    with pytest.raises(errors.RESTError, match="1 tenant"):
+        ice.load_catalog("c", uri=server.uri, **{"header.X-Tenant": "tenant", "header.X-A": "1"}).list_namespaces()
 
 
 def test_the_server_cannot_send_secrets_elsewhere(server: Server, guard: Guard, tmp_path: Path) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import html
+import json
 import logging
 import os
 import random
+import re
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
+from urllib.parse import quote, quote_plus
 
-from icefield._core import HIDDEN, __version__
+from icefield._core import HIDDEN, __version__, shown_property
 from icefield._inputs.secrets import redacted_url
 from icefield._optional import require
 from icefield.catalog.rest.messages import Reply, Request, asked
@@ -35,8 +39,16 @@ _UNAUTHORIZED = frozenset({401, 419})
 _LONGEST_WAIT = 60.0
 #: The most bytes of an answer, after decompression.
 _LARGEST_ANSWER = 1 << 30
-#: Shorter words of credentials are names of their kinds, such as ``Bearer``.
+#: Shorter words of headers are names of kinds, such as ``Bearer``; shorter secrets are hidden where they are a word.
 _SHORTEST_SECRET = 7
+#: Properties whose values are hidden however short they are.
+_PASSWORDS = (
+    "auth.basic.password",
+    "rest.auth.basic.password",
+    "auth.oauth2.client_secret",
+    "auth.oauth2.client-secret",
+    "rest.client.proxy.password",
+)
 _LOGGER = logging.getLogger("icefield")
 
 
@@ -72,6 +84,7 @@ class Http:
         self._silence = number(properties, "rest.client.socket-timeout-ms", 60_000, least=1) / 1000
         self._whole = 10 * self._silence
         self._headers = _headers(properties)
+        self._secrets = _secrets(properties)
         require("httpx")
         self._making = threading.Lock()
         #: By process and scheme; certificates are read for ``https`` only.
@@ -121,12 +134,20 @@ class Http:
                     continue
                 wait = self._wait(reply, attempt, repeatable=repeatable) if attempt < self._retries else None
                 if wait is None:
-                    return replace(reply, repeated=processed, body=_hidden(reply, signed))
+                    return replace(reply, repeated=processed, body=self._hidden(reply, request, signed))
                 why = f"HTTP {reply.status}"
                 processed = processed or reply.status != 429  # noqa: PLR2004
             attempt += 1
             _LOGGER.info("%s: %s; trying again in %.1f s", asked(request), why, wait)
             time.sleep(wait)
+
+    def _hidden(self, reply: Reply, request: Request, signed: Mapping[str, str]) -> bytes:
+        """Return the body, without the secrets that an error may repeat."""
+        if reply.status < 400:  # noqa: PLR2004
+            return reply.body
+        own = request.headers.get("authorization", "")
+        words = (word for value in (own, *signed.values()) for word in value.split() if len(word) >= _SHORTEST_SECRET)
+        return _without(reply.body, {*self._secrets, *words})
 
     def _wait(self, reply: Reply, attempt: int, *, repeatable: bool) -> float | None:
         """Return how long to wait before the request is repeated; None if it must not be."""
@@ -209,12 +230,41 @@ def _text(what: str, problem: str, error: Exception) -> str:
     return f"{what}: {problem}: {redacted_url(str(error) or type(error).__name__)}"
 
 
-def _hidden(reply: Reply, signed: Mapping[str, str]) -> bytes:
-    """Return the body, without the credentials that an error may repeat."""
-    body = reply.body
-    if reply.status >= 400:  # noqa: PLR2004
-        for word in (word for value in signed.values() for word in value.split() if len(word) >= _SHORTEST_SECRET):
-            body = body.replace(word.encode(), HIDDEN.encode())
+def _secrets(properties: Mapping[str, str]) -> set[str]:
+    """Return the secrets among the properties of a catalog."""
+    found = {properties[name] for name in _PASSWORDS if name in properties}
+    if credential := properties.get("credential"):
+        found.add(credential.partition(":")[2] or credential)
+    for name, value in properties.items():
+        if shown_property(name.lower(), value) != value:
+            # Such as `Bearer TOKEN`, or `session=TOKEN; user=me`.
+            words = re.split(r"[\s;,]+", value)
+            texts = (value, *words, *(word.partition("=")[2] for word in words))
+            found |= {text for text in texts if len(text) >= _SHORTEST_SECRET}
+    return found - {""}
+
+
+def _without(body: bytes, secrets: Iterable[str]) -> bytes:
+    """Return a text of a server without secrets, in whatever form it repeats them."""
+    forms = {
+        form
+        for secret in secrets
+        for form in (
+            secret,
+            json.dumps(secret)[1:-1],
+            json.dumps(secret, ensure_ascii=False)[1:-1],
+            json.dumps(secret)[1:-1].replace("/", "\\/"),
+            quote(secret, safe=""),
+            quote_plus(secret),
+            html.escape(secret),
+        )
+    }
+    # The longest first, as one may be a part of another.
+    for form in sorted(forms, key=len, reverse=True):
+        text = re.escape(form.encode("utf-8", "surrogatepass"))
+        if len(form) < _SHORTEST_SECRET:
+            text = rb"(?<![0-9A-Za-z])%b(?![0-9A-Za-z])" % text
+        body = re.sub(text, HIDDEN.encode(), body)
     return body
 
 

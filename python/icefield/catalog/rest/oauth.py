@@ -143,16 +143,8 @@ class OAuth2:
         # Two tokens instead of one do no harm.
         reply = self._http.send(Request("POST", self._server, sent, urlencode(form).encode()), repeatable=True)
         if not is_success(reply):
-            found = error_of(reply)
-            raise OAuthError(f"no token was given: {self._hidden(str(found), form)}", reply.status)
+            raise OAuthError(f"no token was given: {error_of(reply)}", reply.status)
         return reply.json()
-
-    def _hidden(self, text: str, form: Mapping[str, str]) -> str:
-        """Return a text of the server without the secrets that were sent to it."""
-        for name in ("client_secret", "subject_token"):
-            if secret := form.get(name):
-                text = text.replace(secret, "********")
-        return text
 
     def _take(self, answer: Mapping[str, object]) -> None:
         token = answer.get("access_token")
