@@ -192,6 +192,79 @@ def test_what_is_repeated(server: Server, do: str, answers: list[Any], sent: int
         assert len(server.asked) - before == sent
 
 
+#: What is asked, whether the first attempt made it, the answer to the second if not the server's, and the exception.
+REPEATED: list[tuple[str, bool, Answer | None, type[Exception] | None]] = [
+    ("drop", True, None, None),
+    ("drop", True, error(404, "NoSuchTableException"), None),
+    ("drop", True, error(404, "NoSuchWarehouseException"), errors.NoSuchCatalogError),
+    ("drop", True, error(403, ""), errors.ForbiddenError),
+    ("rename", True, None, None),
+    ("rename", True, error(409, "AlreadyExistsException"), None),
+    ("rename", False, error(409, "AlreadyExistsException"), errors.TableAlreadyExistsError),
+    ("rename", False, error(404, "NoSuchTableException"), errors.NoSuchTableError),
+    ("rename", True, error(403, ""), errors.ForbiddenError),
+    ("make", True, None, None),
+    ("make", False, error(409, ""), errors.NamespaceAlreadyExistsError),
+    ("make", True, error(404, ""), errors.NoSuchNamespaceError),
+    ("unmake", True, None, None),
+    ("unmake", True, error(409, ""), errors.NamespaceNotEmptyError),
+]
+
+
+@pytest.mark.parametrize(("do", "is_made", "second", "kind"), REPEATED)
+def test_the_second_answer_to_a_change(
+    server: Server, do: str, is_made: bool, second: Answer | None, kind: type[Exception] | None
+) -> None:
+    catalog = ice.load_catalog("c", uri=server.uri)
+    if do in {"drop", "rename"}:
+        catalog.create_table("n.t", ROWS.schema)
+    method = "DELETE" if do in {"drop", "unmake"} else "POST"
+    first: Answer = (503, None, LATER)
+    server.script(After(first) if is_made else first, *([] if second is None else [second]), method=method)
+    before = len(server.of(method))
+    if kind is None:
+        DO[do](catalog)
+        made = [*server.namespaces, *server.tables]
+        assert (
+            made
+            == {
+                "drop": [("n",)],
+                "rename": [("n",), (("n",), "u")],
+                "make": [("n",), ("n", "m")],
+                "unmake": [],
+            }[do]
+        )
+    else:
+        with pytest.raises(kind):
+            DO[do](catalog)
+    assert len(server.of(method)) - before == 2
+
+
+@pytest.mark.parametrize(("properties", "is_ours"), [({}, True), ({"a": "1"}, True), ({"a": "2"}, False)])
+def test_a_namespace_that_another_created_meanwhile(server: Server, properties: dict[str, str], is_ours: bool) -> None:
+    server.namespaces["n", "m"] = {"a": "1", "of": "the server"}
+    catalog = ice.load_catalog("c", uri=server.uri)
+    with pytest.raises(errors.NamespaceAlreadyExistsError):
+        catalog.create_namespace("n.m", properties)
+    server.script((503, None, LATER), method="POST")
+    if is_ours:
+        catalog.create_namespace("n.m", properties)
+    else:
+        with pytest.raises(errors.NamespaceAlreadyExistsError):
+            catalog.create_namespace("n.m", properties)
+
+
+@pytest.mark.parametrize("do", ["drop", "rename", "make", "unmake"])
+def test_with_a_key_the_second_answer_counts(server: Server, do: str) -> None:
+    server.config["idempotency-key-lifetime"] = "PT30M"
+    catalog = ice.load_catalog("c", uri=server.uri)
+    catalog.create_table("n.t", ROWS.schema)
+    says = error(*((409, "AlreadyExistsException") if do == "make" else (404, "")))
+    server.script(Breaks(), says, method="DELETE" if do in {"drop", "unmake"} else "POST")
+    with pytest.raises(errors.IcefieldError):
+        DO[do](catalog)
+
+
 def test_a_retry_is_logged(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "icefield")
     server.script((503, None, LATER))

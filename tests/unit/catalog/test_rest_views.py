@@ -11,6 +11,7 @@ import pytest
 
 import icefield as ice
 from icefield.catalog.rest import RestCatalog
+from icefield.errors import NoSuchViewError
 from worlds.rest_server import Answer, Server, error, served
 
 COLUMNS = pa.schema({"id": pa.int64()})
@@ -117,3 +118,20 @@ def test_a_server_without_views(server: Server) -> None:
     for do in refused:
         with pytest.raises(ice.UnsupportedFeatureError, match="does not support this: views"):
             do()
+
+
+@pytest.mark.parametrize(("do", "is_made"), [("drop", True), ("rename", True), ("rename", False)])
+def test_the_second_answer_to_a_change(server: Server, catalog: RestCatalog, do: str, is_made: bool) -> None:
+    """The server answers that there is no such view, and has the renamed one if the first request made it."""
+    server.script((503, None, {"retry-after": "0"}), error(404, "NoSuchViewException"), method="DELETE")
+    server.script((503, None, {"retry-after": "0"}), error(404, "NoSuchViewException"), ends="/rename")
+    server.script(*[loaded() if is_made else error(404, "NoSuchViewException")] * 2, method="GET", ends="/views/w")
+    server.script(error(404, "NoSuchViewException"), method="GET", ends="/views/v")
+    if do == "drop":
+        catalog.drop_view("n.v")
+        assert len(server.of("DELETE")) == 2
+    elif is_made:
+        assert catalog.rename_view("n.v", "n.w").identifier == ("n", "w")
+    else:
+        with pytest.raises(NoSuchViewError):
+            catalog.rename_view("n.v", "n.w")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -17,7 +18,7 @@ from icefield.catalog.rest.http import Http
 from icefield.catalog.rest.login import auth_of
 from icefield.catalog.rest.messages import Reply, Request, new_key
 from icefield.catalog.rest.settings import flag, number
-from icefield.errors import InvalidArgumentError, NoSuchPropertyException, RESTError
+from icefield.errors import IcefieldError, InvalidArgumentError, NoSuchPropertyException, RESTError
 
 __all__ = ["Client", "Names", "texts_of"]
 
@@ -87,6 +88,42 @@ class Client:
         if not is_success(reply):
             raise error_of(reply, meanings)
         return reply.json() if reply.body else {}
+
+    def change(
+        self,
+        route: Route,
+        names: Names,
+        meanings: Meanings,
+        body: object = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        is_made: Callable[[IcefieldError], bool],
+    ) -> None:
+        """Ask for a change.
+
+        Parameters
+        ----------
+        route, names, meanings, body, query
+            As in `json` and `send`.
+        is_made
+            Whether an error of a request that was sent again says that the server made the change at the first time.
+
+        Raises
+        ------
+        IcefieldError
+            By the meanings of the status.
+
+        """
+        reply = self.send(route, names, query=query, body=body)
+        if is_success(reply):
+            return
+        error = error_of(reply, meanings)
+        # With keys the server answers what it did at the first time.
+        if reply.repeated and not self.config.has_keys:
+            with suppress(IcefieldError):
+                if is_made(error):
+                    return
+        raise error
 
     def send(
         self,

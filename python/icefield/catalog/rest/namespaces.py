@@ -13,6 +13,7 @@ from icefield.catalog.rest.client import Client, texts_of
 from icefield.catalog.rest.errors import Meanings, is_success
 from icefield.catalog.rest.names import dotted, levels_of
 from icefield.errors import (
+    IcefieldError,
     InvalidArgumentError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -46,7 +47,8 @@ class RestNamespaces(Catalog):
     def create_namespace(self, namespace: IdentifierLike, properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace; most servers require that its parent exists."""
         levels = self._levels(namespace)
-        body = {"namespace": list(levels), "properties": property_texts(properties)}
+        wanted = property_texts(properties)
+        body = {"namespace": list(levels), "properties": wanted}
         name = dotted(levels)
         meanings: Meanings = {
             404: lambda text: NoSuchNamespaceError(f"the parent of namespace {name} does not exist: {text}"),
@@ -54,7 +56,13 @@ class RestNamespaces(Catalog):
                 f"namespace {name} already exists; create_namespace_if_not_exists accepts that"
             ),
         }
-        self._client.json(endpoints.CREATE_NAMESPACE, {}, meanings, body)
+
+        def is_made(error: IcefieldError) -> bool:
+            if not isinstance(error, NamespaceAlreadyExistsError):
+                return False
+            return wanted.items() <= self.load_namespace_properties(levels).items()
+
+        self._client.change(endpoints.CREATE_NAMESPACE, {}, meanings, body, is_made=is_made)
 
     def drop_namespace(self, namespace: IdentifierLike) -> None:
         """Drop an empty namespace."""
@@ -63,7 +71,12 @@ class RestNamespaces(Catalog):
             **self._missing_namespace(levels),
             409: lambda text: NamespaceNotEmptyError(f"namespace {dotted(levels)} is not empty: {text}"),
         }
-        self._client.json(endpoints.DROP_NAMESPACE, {"namespace": levels}, meanings)
+        self._client.change(
+            endpoints.DROP_NAMESPACE,
+            {"namespace": levels},
+            meanings,
+            is_made=lambda error: isinstance(error, NoSuchNamespaceError),
+        )
 
     def load_namespace_properties(self, namespace: IdentifierLike) -> dict[str, str]:
         """Return the properties of a namespace."""

@@ -167,17 +167,31 @@ class RestTables(RestNamespaces):
         """Drop a table; the server deletes its files if a purge is requested, and otherwise they stay."""
         namespace, name = table_of(identifier)
         query = {"purgeRequested": "true" if purge_requested else "false"}
-        reply = self._client.send(endpoints.DROP_TABLE, {"namespace": namespace, "table": name}, query=query)
-        self._forget(identifier)
-        if not is_success(reply):
-            raise error_of(reply, self._missing(identifier))
+        try:
+            self._client.change(
+                endpoints.DROP_TABLE,
+                {"namespace": namespace, "table": name},
+                self._missing(identifier),
+                query=query,
+                is_made=lambda error: isinstance(error, NoSuchTableError),
+            )
+        finally:
+            self._forget(identifier)
 
     def rename_table(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> Table:
         """Rename a table; its files stay where they are."""
         self._client.config.endpoints.require(endpoints.RENAME_TABLE, "renaming tables")
         body = {"source": named(from_identifier), "destination": named(to_identifier)}
         meanings: Meanings = {**self._missing(from_identifier), 409: lambda _: self._exists_already(to_identifier)}
-        self._client.json(endpoints.RENAME_TABLE, {}, meanings, body)
+
+        def is_made(error: IcefieldError) -> bool:
+            return (
+                isinstance(error, (NoSuchTableError, TableAlreadyExistsError))
+                and not self.table_exists(from_identifier)
+                and self.table_exists(to_identifier)
+            )
+
+        self._client.change(endpoints.RENAME_TABLE, {}, meanings, body, is_made=is_made)
         self._forget(from_identifier)
         self._forget(to_identifier)
         return self.load_table(to_identifier)

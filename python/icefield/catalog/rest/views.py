@@ -20,6 +20,7 @@ from icefield.catalog.rest.names import dotted, identifiers_of, levels_of, named
 from icefield.catalog.rest.tables import RestTables
 from icefield.errors import (
     CommitFailedException,
+    IcefieldError,
     InvalidArgumentError,
     NoSuchViewError,
     RESTError,
@@ -248,7 +249,12 @@ class RestViews(RestTables):
     def drop_view(self, identifier: IdentifierLike) -> None:
         """Drop a view; its files stay."""
         _require(self._client, endpoints.DROP_VIEW)
-        self._client.json(endpoints.DROP_VIEW, _names(identifier), self._missing_view(identifier))
+        self._client.change(
+            endpoints.DROP_VIEW,
+            _names(identifier),
+            self._missing_view(identifier),
+            is_made=lambda error: isinstance(error, NoSuchViewError),
+        )
 
     def rename_view(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> View:
         """Rename a view, within its namespace or into another."""
@@ -259,7 +265,15 @@ class RestViews(RestTables):
             409: lambda _: TableAlreadyExistsError(f"{to} already exists"),
         }
         body = {"source": named(from_identifier), "destination": named(to_identifier)}
-        self._client.json(endpoints.RENAME_VIEW, {}, meanings, body)
+
+        def is_made(error: IcefieldError) -> bool:
+            return (
+                isinstance(error, (NoSuchViewError, TableAlreadyExistsError))
+                and not self.view_exists(from_identifier)
+                and self.view_exists(to_identifier)
+            )
+
+        self._client.change(endpoints.RENAME_VIEW, {}, meanings, body, is_made=is_made)
         return self.load_view(to_identifier)
 
     def _view(self, identifier: IdentifierLike, reply: Reply, meanings: Meanings) -> View:
