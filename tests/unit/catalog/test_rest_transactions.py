@@ -11,7 +11,7 @@ import pytest
 
 import icefield as ice
 from icefield.catalog.rest import RestCatalog
-from worlds.rest_server import After, Breaks, Server, error, served
+from worlds.rest_server import After, Answer, Asked, Breaks, Server, error, served
 
 ROWS = pa.table({"id": [1, 2]})
 QUICKLY = {
@@ -117,6 +117,38 @@ def test_an_answer_that_is_lost(server: Server, catalog: RestCatalog, is_made: b
         with pytest.raises(ice.CommitStateUnknownException):
             several.commit_transaction()
     assert counts(catalog) == ([4, 4, 2] if is_made else [2, 2, 2])
+    assert len(sent(server)) == 1
+
+
+@pytest.mark.parametrize("failure", [error(500, "x", "gone"), error(403, "x", "gone"), (200, b"{", {}), Breaks()])
+def test_a_server_that_fails_after_the_commit(
+    server: Server, catalog: RestCatalog, failure: Answer | Breaks, caplog: pytest.LogCaptureFixture
+) -> None:
+    several = catalog.transaction()
+    several.table("n.a").append(ROWS)
+    several.table("n.b").set_properties({"k": "v"})
+    several.table("n.c")
+
+    def fail(asked: Asked) -> Answer | None:
+        if asked.method != "GET" or not sent(server):
+            return None
+        if isinstance(failure, Breaks):
+            raise failure
+        return failure
+
+    server.instead.insert(0, fail)
+    with RestCatalog("c", uri=server.uri, **{"rest.client.max-retries": "0"}) as impatient:
+        several._catalog = impatient
+        tables = several.commit_transaction()
+    assert [table.name() for table in tables] == [("n", "a"), ("n", "b"), ("n", "c")]
+    # The changes are there, and the next refresh finds where the server keeps them.
+    server.instead.clear()
+    assert (tables[0].scan().count(), tables[1].properties["k"], tables[2].scan().count()) == (4, "v", 2)
+    assert "n.a: committed, but it cannot be loaded now" in caplog.text
+    for table in tables:
+        assert table.refresh().metadata == catalog.load_table(table.name()).metadata
+        assert table.append(ROWS).metadata_location
+    assert counts(catalog) == [6, 4, 4]
     assert len(sent(server)) == 1
 
 

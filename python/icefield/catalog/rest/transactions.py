@@ -7,12 +7,14 @@ the others, and the last one sends the changes of all.
 
 from __future__ import annotations
 
+import json
+import logging
 import threading
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from icefield._core import TableState
-from icefield.catalog.rest.names import dotted, named
+from icefield.catalog.base import CommitTableResponse
+from icefield.catalog.rest.names import dotted, levels_of, named
 from icefield.errors import (
     CommitFailedException,
     CommitStateUnknownException,
@@ -27,9 +29,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icefield._inputs.identifiers import Identifier, IdentifierLike
-    from icefield.table.catalog import CommitTableResponse
 
 __all__ = ["CatalogTransaction", "CommitsTables"]
+
+_LOGGER = logging.getLogger("icefield")
 
 
 class CommitsTables(Protocol):
@@ -62,14 +65,18 @@ class _Meeting:
     The core takes it for the catalog of each of them.
     """
 
-    def __init__(self, catalog: CommitsTables, expected: int) -> None:
-        self._catalog, self._expected = catalog, expected
+    def __init__(self, catalog: CommitsTables, tables: Iterable[Table]) -> None:
+        self._catalog = catalog
+        #: What is known of each table, by name.
+        self._known = {table.name(): CommitTableResponse(table.metadata, table.metadata_location) for table in tables}
+        self._expected = len(self._known)
         self._changed = threading.Condition()
         self._round = _Round()
         self._is_stopped = False
 
     def load_table_metadata(self, identifier: IdentifierLike) -> CommitTableResponse:
-        return self._catalog.load_table_metadata(identifier)
+        found = self._known[levels_of(identifier)] = self._catalog.load_table_metadata(identifier)
+        return found
 
     def commit_table(
         self,
@@ -77,10 +84,11 @@ class _Meeting:
         requirements: Iterable[Mapping[str, object]],
         updates: Iterable[Mapping[str, object]],
     ) -> CommitTableResponse:
+        updates = list(updates)
         with self._changed:
             now = self._round
             now.changes.append(
-                {"identifier": named(identifier), "requirements": list(requirements), "updates": list(updates)}
+                {"identifier": named(identifier), "requirements": list(requirements), "updates": updates}
             )
             self._send_if_all_are_here()
             self._changed.wait_for(lambda: now.is_done or self._is_stopped)
@@ -89,7 +97,19 @@ class _Meeting:
         if now.failure is not None:
             # Each table raises its own.
             raise type(now.failure)(str(now.failure)) from now.failure
-        return self._catalog.load_table_metadata(identifier)
+        return self._committed(identifier, updates)
+
+    def _committed(self, identifier: IdentifierLike, updates: list[Mapping[str, object]]) -> CommitTableResponse:
+        """Return a table whose changes are committed, even if the server does not answer any more."""
+        name = levels_of(identifier)
+        base = self._known[name]
+        try:
+            return self.load_table_metadata(identifier)
+        except IcefieldError as error:
+            _LOGGER.warning("%s: committed, but it cannot be loaded now: %s", dotted(name), error)
+        # Where the server keeps it is learned by the next refresh.
+        made = base.metadata.apply(json.dumps(updates), previous_file=base.metadata_location or None)
+        return CommitTableResponse(made, "")
 
     def leave(self, *, failed: bool) -> None:
         """Expect one table less; the others stop if it failed."""
@@ -122,6 +142,16 @@ class _JointTable(Table):
     """A table whose changes are committed with those of others."""
 
     meeting: _Meeting | None = None
+
+    @classmethod
+    def of(cls, table: Table) -> _JointTable:
+        """Return a table, to be committed with others."""
+        catalog: Any = table.catalog
+        return cls(table.name(), table._state, catalog, table._renewal)  # noqa: SLF001
+
+    def alone(self) -> Table:
+        """Return the table as it is now, by itself."""
+        return Table(self._identifier, self._state, self._catalog, self._renewal)
 
     def _require_catalog(self) -> Any:
         return super()._require_catalog() if self.meeting is None else self.meeting
@@ -158,9 +188,7 @@ class CatalogTransaction:
         loaded = self._catalog.load_table(identifier)
         name = loaded.name()
         if name not in self._parts:
-            state = TableState.of(loaded.storage, loaded.metadata_location, loaded.metadata)
-            catalog: Any = loaded.catalog
-            joint = _JointTable(name, state, catalog)
+            joint = _JointTable.of(loaded)
             self._parts[name] = joint, joint.transaction()
         return self._parts[name][1]
 
@@ -170,7 +198,7 @@ class CatalogTransaction:
         Returns
         -------
         list of Table
-            The tables after the commit, in the order in which they were first used.
+            The tables as the commit has left them, in the order in which they were first used.
 
         Raises
         ------
@@ -184,7 +212,7 @@ class CatalogTransaction:
         """
         self._check_open()
         self._is_finished = True
-        meeting = _Meeting(self._catalog, len(self._parts))
+        meeting = _Meeting(self._catalog, [table for table, _ in self._parts.values()])
         failures: list[BaseException] = []
 
         def commit(table: _JointTable, transaction: Transaction) -> None:
@@ -211,7 +239,7 @@ class CatalogTransaction:
             raise
         if failures:
             raise min(failures, key=_rank)
-        return [self._catalog.load_table(name) for name in self._parts]
+        return [table.alone() for table, _ in self._parts.values()]
 
     def _check_open(self) -> None:
         if self._is_finished:
