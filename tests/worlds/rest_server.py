@@ -62,8 +62,9 @@ class Server:
         self.asked: list[Asked] = []
         #: What is answered, or raised, instead of what the server would: by a function of the request; None for that.
         self.instead: list[Callable[[Asked], Answer | None]] = []
-        #: What goes along with each table.
+        #: What goes along with each table; and with the answer to a commit, where the protocol has nothing.
         self.with_table: dict[str, Any] = {}
+        self.with_commit: dict[str, Any] = {}
         #: The most names in a page; 0 for all.
         self.page = 0
         self.lock = threading.Lock()
@@ -185,7 +186,7 @@ class Server:
         ).metadata
         if body["stage-create"]:
             return 200, {"metadata": json.loads(made.to_json()), **self.with_table}, {}
-        return self._loaded(levels, body["name"], self._stored((levels, body["name"]), made))
+        return self._loaded(self._stored((levels, body["name"]), made))
 
     def _register(self, asked: Asked, levels: tuple[str, ...]) -> Answer:
         name, where = (levels, asked.body["name"]), asked.body["metadata-location"]
@@ -193,7 +194,7 @@ class Server:
             return error(409, "AlreadyExistsException")
         text = Path(where.removeprefix("file://")).read_bytes()
         self.tables[name] = where, TableMetadata.from_json(text)
-        return self._loaded(levels, name[1], self.tables[name])
+        return self._loaded(self.tables[name])
 
     def _stored(self, name: tuple[tuple[str, ...], str], metadata: TableMetadata) -> tuple[str, TableMetadata]:
         where = f"{metadata.location}/metadata/{len(self.asked):05}-{time.time_ns()}.metadata.json"
@@ -203,9 +204,10 @@ class Server:
         self.tables[name] = where, metadata
         return self.tables[name]
 
-    def _loaded(self, levels: tuple[str, ...], name: str, found: tuple[str, TableMetadata]) -> Answer:
+    def _loaded(self, found: tuple[str, TableMetadata], more: dict[str, Any] | None = None) -> Answer:
         where, metadata = found
-        body = {"metadata-location": where, "metadata": json.loads(metadata.to_json()), **self.with_table}
+        body = {"metadata-location": where, "metadata": json.loads(metadata.to_json())}
+        body.update(self.with_table if more is None else more)
         return 200, body, {"ETag": f'"{where}"'}
 
     def _table(self, asked: Asked, levels: tuple[str, ...], name: str) -> Answer:
@@ -221,11 +223,11 @@ class Server:
         if asked.method == "POST":
             if isinstance(made := self._applied(asked.body, (levels, name)), tuple):
                 return made
-            return self._loaded(levels, name, self._stored((levels, name), made))
+            return self._loaded(self._stored((levels, name), made), self.with_commit)
         assert known is not None
         if asked.headers.get("if-none-match") == f'"{known[0]}"':
             return 304, None, {}
-        return self._loaded(levels, name, known)
+        return self._loaded(known)
 
     def _applied(self, body: Any, name: tuple[tuple[str, ...], str]) -> TableMetadata | Answer:
         known = self.tables.get(name)

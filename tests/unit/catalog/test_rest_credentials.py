@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
+from icefield.catalog.rest import RestCatalog
 from icefield.catalog.rest.credentials import vended
 from worlds.rest_server import Server, error, served
 
@@ -156,3 +157,55 @@ def test_credentials_are_renewed(server: Server, route: str, caplog: pytest.LogC
     assert used(table) == used(table) == "fourth"
     assert len(server.asked) == before + 1
     assert "cannot be renewed: no more" in caplog.text
+
+
+def create(catalog: RestCatalog) -> None:
+    catalog.create_table("n.t", ROWS.schema)
+
+
+def stage(catalog: RestCatalog) -> None:
+    with catalog.create_table_transaction("n.t", ROWS.schema) as changes:
+        changes.append(ROWS)
+
+
+def commit(catalog: RestCatalog) -> None:
+    catalog.commit_table("n.t", [], [{"action": "set-properties", "updates": {"k": "v"}}])
+
+
+def evict(catalog: RestCatalog) -> None:
+    for number in range(2):
+        catalog.create_table(f"n.u{number}", ROWS.schema)
+
+
+def move(catalog: RestCatalog) -> None:
+    table = catalog.load_table("n.t")
+    catalog.commit_table("n.t", [], [{"action": "set-location", "location": f"{table.location()}/moved"}])
+
+
+@pytest.mark.parametrize("with_commit", [{"config": {}}, {"config": {"s3.access-key-id": "wrong"}}])
+@pytest.mark.parametrize(
+    ("steps", "is_known"),
+    [
+        ([create], True),
+        ([create, commit], True),
+        ([create, commit, commit], True),
+        ([stage], True),
+        ([stage, commit], True),
+        ([create, evict, commit], False),
+        ([create, evict, commit, commit], False),
+        ([stage, evict, commit], False),
+        ([create, move], False),
+        ([create, move, commit], False),
+    ],
+)
+def test_a_loaded_table_has_its_credentials(
+    server: Server, with_commit: dict[str, Any], steps: list[Callable[[RestCatalog], None]], is_known: bool
+) -> None:
+    server.with_table = {"storage-credentials": [keys(server, "first", 3600)]}
+    server.with_commit = with_commit
+    catalog = RestCatalog("c", uri=server.uri, **{"s3.region": "r", "rest-table-cache.max-entries": "2"})
+    for step in steps:
+        step(catalog)
+    assert used(catalog.load_table("n.t")) == used(catalog.load_table("n.t")) == "first"
+    sent = server.of("GET", "/tables/t")[-2:]
+    assert [bool(one.headers.get("if-none-match")) for one in sent] == [is_known, True]

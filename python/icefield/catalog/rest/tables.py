@@ -60,7 +60,7 @@ class RestTables(RestNamespaces):
     def __init__(self, name: str, **properties: str) -> None:
         super().__init__(name, **properties)
         self._remembering = Lock()
-        #: The tables last seen, by name, the last one at the end.
+        #: The tables last seen, by name, the last one at the end; each with all credentials that the server gives.
         self._seen: OrderedDict[Identifier, _Loaded] = OrderedDict()
         #: Storage by its properties.
         self._storages: OrderedDict[tuple[tuple[str, str], ...], Storage] = OrderedDict()
@@ -104,7 +104,9 @@ class RestTables(RestNamespaces):
         """Return a new table that the server has prepared, and not yet created."""
         reply = self._asked_to_create(identifier, definition, staged=True)
         loaded = self._read(reply)
-        return self._table(identifier, loaded._replace(response=CommitTableResponse(loaded.response.metadata, "")))
+        loaded = loaded._replace(response=CommitTableResponse(loaded.response.metadata, ""), etag=None)
+        # The answer to the commit that creates it has no credentials.
+        return self._table(identifier, self._keep(identifier, loaded))
 
     def _creation(self, identifier: IdentifierLike, definition: TableDefinition) -> CreateTableTransaction:
         # The server refuses to stage a table that exists.
@@ -123,14 +125,11 @@ class RestTables(RestNamespaces):
         creates = any(requirement.get("type") == "assert-create" for requirement in requirements)
         meanings = self._meanings_of_creation(identifier) if creates else self._meanings_of_commit(identifier)
         reply = self._send_change(endpoints.COMMIT_TABLE, {"namespace": namespace, "table": name}, body, meanings)
-        with self._remembering:
-            known = self._seen.get((*namespace, name))
         try:
-            loaded = self._read(reply, known)
+            return self._committed(identifier, reply)
         except IcefieldError as error:
             # The server has committed; what it answers is asked for again.
             raise CommitStateUnknownException(f"the answer to a commit cannot be read: {error}") from error
-        return self._keep(identifier, loaded).response
 
     def commit_tables(self, changes: Iterable[Mapping[str, object]]) -> None:
         """Commit changes of several tables, all or none; `transaction` is the usual way.
@@ -208,18 +207,29 @@ class RestTables(RestNamespaces):
         if not is_success(reply):
             self._forget(identifier)
             raise error_of(reply, self._missing(identifier))
-        return self._keep(identifier, self._read(reply, known))
+        return self._keep(identifier, self._read(reply))
 
-    def _read(self, reply: Reply, known: _Loaded | None = None) -> _Loaded:
-        """Return the table in an answer; without credentials in it, those known stay."""
+    def _committed(self, identifier: IdentifierLike, reply: Reply) -> CommitTableResponse:
+        """Return the table in the answer to a commit, which has no credentials by the protocol."""
+        namespace, name = table_of(identifier)
+        with self._remembering:
+            known = self._seen.get((*namespace, name))
+        loaded = self._read(reply, Vended({}) if known is None else known.vended)
+        if known is not None and _place(known) == _place(loaded):
+            self._keep(identifier, loaded)
+        else:
+            # Kept with its ETag it would stay without credentials, as the server would answer that it is the same.
+            self._forget(identifier)
+        return loaded.response
+
+    def _read(self, reply: Reply, given: Vended | None = None) -> _Loaded:
+        """Return the table in an answer, with the credentials of the answer if there are no others."""
         answer = reply.json()
         found, where = answer.get("metadata"), answer.get("metadata-location") or ""
         if not isinstance(where, str):
             raise RESTError(f"{reply.asked}: metadata-location is not a text", reply.status)
-        own = self._storage_properties()
-        if known is not None and not ("config" in answer or "storage-credentials" in answer):
-            given = known.vended
-        else:
+        if given is None:
+            own = self._storage_properties()
             location = str(found.get("location") or where) if isinstance(found, dict) else where
             given = vended(answer, location, own)
             _check_planning(texts_of(answer.get("config")), own)
@@ -400,6 +410,12 @@ class RestTables(RestNamespaces):
         if len(namespace) > 1 and namespace[0] == self.name:
             return f"; leave out the name of the catalog: {dotted(namespace[1:], table)}"
         return ""
+
+
+def _place(loaded: _Loaded) -> tuple[str | None, str]:
+    """Return what credentials are given for."""
+    metadata = loaded.response.metadata
+    return metadata.table_uuid, metadata.location
 
 
 def _check_planning(config: Mapping[str, str], own: Mapping[str, str]) -> None:
