@@ -330,7 +330,7 @@ class Table(TableReads, BranchedTable):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self._identifier, self._state, self._catalog)
+        return type(self), (self._identifier, self._state, self._catalog, self._renewal)
 
 
 class Transaction(TableTransaction[Table]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,8 +14,9 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
-from icefield.catalog.rest import RestCatalog
-from icefield.catalog.rest.credentials import vended
+from icefield._core import shown_property
+from icefield.catalog.rest import RestCatalog, credentials
+from icefield.catalog.rest.credentials import replaced, vended, warn_of_places
 from worlds.rest_server import Server, error, served
 
 ROWS = pa.table({"id": [1]})
@@ -73,6 +75,52 @@ def of(prefix: str, **config: object) -> dict[str, Any]:
 )
 def test_which_credentials_are_used(answer: dict[str, Any], location: str, expected: dict[str, str]) -> None:
     assert vended(answer, location, {}).properties == expected
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "left"),
+    [
+        (["s3.access-key-id", "s3.session-token", "s3.sse.key"], ["client.access-key-id"], ["s3.sse.key"]),
+        (["client.session-token", "client.region"], ["s3.access-key-id"], ["client.region"]),
+        (["s3.anonymous", "s3.role-arn", "s3.endpoint"], ["s3.session-token"], ["s3.endpoint"]),
+        (["s3.access-key-id", "s3.sse-kms-key-id"], ["s3.region"], ["s3.access-key-id", "s3.sse-kms-key-id"]),
+        (["s3.access-key-id"], ["gcs.oauth2.token", "adls.token"], ["s3.access-key-id"]),
+        (["s3.access-key-id"], ["s3.session-token-expires-at-ms"], ["s3.access-key-id"]),
+        (["gcs.credentials-json", "gcs.no-auth", "gcs.endpoint"], ["gcs.oauth2.token"], ["gcs.endpoint"]),
+        (["adls.account-key", "adls.sas-token.b", "adls.account-name"], ["adls.sas-token.a"], ["adls.account-name"]),
+    ],
+)
+def test_credentials_of_a_store_are_replaced_whole(below: list[str], above: list[str], left: list[str]) -> None:
+    found = replaced(dict.fromkeys(below, "below"), dict.fromkeys(above, "above"))
+    assert found == {**dict.fromkeys(left, "below"), **dict.fromkeys(above, "above")}
+
+
+def test_every_secret_of_the_documentation_is_replaced() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "catalogs.md").read_text()
+    names = {name.replace("*", "a") for name in re.findall(r"`((?:s3|client|gcs|adls)\.[\w.*-]+)`", text)}
+    secret = {name for name in names if shown_property(name, "x" * 9) != "x" * 9} - {
+        "s3.sse.key",
+        "adls.auth.shared-key.account.name",
+    }
+    assert len(secret) > 10
+    above = {"s3.access-key-id": "a", "gcs.oauth2.token": "a", "adls.token": "a"}
+    assert not secret & {name for name, value in replaced(dict.fromkeys(names, "b"), above).items() if value == "b"}
+
+
+@pytest.mark.parametrize(
+    ("path", "warns"),
+    [("s3://bucket/wh/n/t/data", False), ("s3://other/d", True), ("gs://g/d", True), ("s3://free/d", False)],
+)
+def test_other_places_need_other_credentials(caplog: pytest.LogCaptureFixture, path: str, warns: bool) -> None:
+    entries = [
+        of("s3://bucket/wh", s3__access_key_id="a"),
+        of("s3://other", s3__access_key_id="b"),
+        of("s3://free", s3__access_key_id="a"),
+        of("gs://g", gcs__oauth2__token="t"),
+    ]
+    table = {"location": LOCATION, "properties": {"write.data.path": path}}
+    warn_of_places({"storage-credentials": entries}, table, "GET x")
+    assert (f"other credentials for write.data.path={path} than" in caplog.text) == warns
 
 
 def test_remote_signing_is_refused_unless_there_are_keys() -> None:
@@ -209,3 +257,72 @@ def test_a_loaded_table_has_its_credentials(
     assert used(catalog.load_table("n.t")) == used(catalog.load_table("n.t")) == "first"
     sent = server.of("GET", "/tables/t")[-2:]
     assert [bool(one.headers.get("if-none-match")) for one in sent] == [is_known, True]
+
+
+def test_vended_keys_go_without_the_session_of_the_user(server: Server) -> None:
+    server.with_table = {"storage-credentials": [keys(server, "first", 3600)]}
+    mine = {"s3.access-key-id": "mine", "s3.session-token": "mine", "s3.region": "r", "s3.sse.key": "mine"}
+    table = RestCatalog("c", uri=server.uri, **mine).create_table("n.t", ROWS.schema)
+    properties = table.storage.__reduce__()[1][0]
+    assert properties == {"s3.access-key-id": "first", "s3.region": "r", "s3.sse.key": "mine"}
+
+
+def copied(table: ice.Table) -> ice.Table:
+    found = pickle.loads(pickle.dumps(table))
+    assert isinstance(found, ice.Table)
+    assert found.catalog is not table.catalog
+    return found
+
+
+def copied_again(table: ice.Table) -> ice.Table:
+    return copied(copied(table))
+
+
+def joined(table: ice.Table) -> ice.Table:
+    assert isinstance(table.catalog, RestCatalog)
+    several = table.catalog.transaction()
+    several.table("n.t").append(ROWS)
+    [found] = several.commit_transaction()
+    return found
+
+
+@pytest.mark.parametrize("made", [copied, copied_again, joined, lambda table: copied(joined(table))])
+def test_copies_of_a_table_renew_its_credentials(
+    server: Server, monkeypatch: pytest.MonkeyPatch, made: Callable[[ice.Table], ice.Table]
+) -> None:
+    server.with_table = {"storage-credentials": [keys(server, "first", 3600)]}
+    table = made(RestCatalog("c", uri=server.uri).create_table("n.t", ROWS.schema))
+    assert used(table) == "first"
+    server.with_table = {"storage-credentials": [keys(server, "second", 7200)]}
+    later(monkeypatch, 3500)
+    assert used(table) == "second"
+    assert used(copied(table)) == "second"
+
+
+def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    monkeypatch.setattr(credentials, "_now_ms", lambda: (time.time() + seconds) * 1000)
+
+
+def test_a_transaction_of_several_tables_renews_credentials(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.with_table = {"storage-credentials": [keys(server, "first", 3600)]}
+    catalog = RestCatalog("c", uri=server.uri)
+    catalog.create_table("n.t", ROWS.schema)
+    several = catalog.transaction()
+    several.table("n.t").append(ROWS)
+    server.with_table = {"storage-credentials": [keys(server, "second", 7200)]}
+    later(monkeypatch, 3500)
+    [table] = several.commit_transaction()
+    assert (used(table), table.scan().count()) == ("second", 1)
+
+
+@pytest.mark.parametrize("life", [-3600, -1, 0, 1])
+def test_credentials_that_seem_to_have_expired_are_renewed_now_and_then(
+    server: Server, monkeypatch: pytest.MonkeyPatch, life: float
+) -> None:
+    server.with_table = {"storage-credentials": [keys(server, "first", life)]}
+    table = RestCatalog("c", uri=server.uri).create_table("n.t", ROWS.schema)
+    for seconds, times in [(3, 1), (12, 1), (30, 2), (50, 3)]:
+        later(monkeypatch, seconds)
+        for _ in range(3):
+            assert used(table) == "first"
+        assert len(server.of("GET", "/tables/t")) == times

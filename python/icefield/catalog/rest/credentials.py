@@ -6,13 +6,17 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icefield._core import Storage, TableState
+from icefield._inputs.secrets import redacted_url
 from icefield.catalog.rest.client import texts_of
 from icefield.errors import IcefieldError, UnsupportedFeatureError
 
-__all__ = ["Renewing", "Vended", "vended"]
+if TYPE_CHECKING:
+    from icefield._inputs.identifiers import Identifier
+
+__all__ = ["Renewing", "Vended", "replaced", "vended", "warn_of_places"]
 
 #: Storage properties that a server may set; which files may be read, and what is verified, it may not.
 _OF_STORAGE = ("s3.", "gcs.", "adls.", "client.")
@@ -21,6 +25,42 @@ _NOT_OF_SERVER = ("proxy-uri",)
 _EXPIRIES = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms.")
 #: Properties that are credentials of S3.
 _S3_KEYS = ("s3.access-key-id", "client.access-key-id", "s3.role-arn", "client.role-arn", "s3.anonymous")
+#: The credentials of each store; ``client.`` is another prefix of those of S3, and an account may follow a last dot.
+_CREDENTIALS: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("s3.", "client."): (
+        "access-key-id",
+        "secret-access-key",
+        "session-token",
+        "role-arn",
+        "role-session-name",
+        "anonymous",
+        "session-token-expires-at-ms",
+    ),
+    ("gcs.",): (
+        "service-account-key",
+        "credentials-json",
+        "service-account-path",
+        "credential-path",
+        "oauth2.token",
+        "oauth2.token-expires-at",
+        "no-auth",
+        "allow-anonymous",
+    ),
+    ("adls.",): (
+        "account-key",
+        "auth.shared-key.account.key",
+        "sas-token",
+        "sas-token.",
+        "sas-token-expires-at-ms.",
+        "tenant-id",
+        "client-id",
+        "client-secret",
+        "token",
+        "connection-string",
+    ),
+}
+#: Tables may write below these locations, too.
+_PLACES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 
 
 #: How long before their end credentials are renewed, and how long after a failure that is tried again.
@@ -40,19 +80,28 @@ class Vended(NamedTuple):
 
 
 class Renewing:
-    """Renews the credentials of the storage of one table.
+    """Renews the credentials of the storage of one table; its copy in another process asks the catalog's copy there.
 
     Parameters
     ----------
-    given
-        The credentials of the table as it was opened.
     renew
-        Asks the server for others, and makes a storage of them.
+        A method of the catalog: asks the server for other credentials of a table, by its name, its location and what
+        was given before, and makes a storage of them.
+    name, location
+        The table.
+    given
+        Its credentials as it was opened.
 
     """
 
-    def __init__(self, given: Vended, renew: Callable[[], tuple[Vended, Storage]]) -> None:
-        self._given, self._renew = given, renew
+    def __init__(
+        self,
+        renew: Callable[[Identifier, str, Vended], tuple[Vended, Storage]],
+        name: Identifier,
+        location: str,
+        given: Vended,
+    ) -> None:
+        self._renew, self._name, self._location, self._given = renew, name, location, given
         self._storage: Storage | None = None
         self._renewing = Lock()
 
@@ -64,11 +113,14 @@ class Renewing:
         with self._renewing:
             # Another thread may have been faster.
             if self._given.due_ms == due:
+                given = self._given
                 try:
-                    self._given, self._storage = self._renew()
+                    given, self._storage = self._renew(self._name, self._location, given)
                 except IcefieldError as error:
                     _LOGGER.warning("the credentials of the storage cannot be renewed: %s", error)
-                    self._given = self._given._replace(due_ms=_now_ms() + _PAUSE_MS)
+                # Those that end at once, by this machine's clock, would be renewed at each use.
+                later = None if given.due_ms is None else max(given.due_ms, _now_ms() + _PAUSE_MS)
+                self._given = given._replace(due_ms=later)
         return self.newest(state)
 
     def newest(self, state: TableState) -> TableState:
@@ -76,6 +128,9 @@ class Renewing:
         if self._storage is None:
             return state
         return TableState.of(self._storage, state.metadata_location, state.metadata)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self._renew, self._name, self._location, self._given)
 
 
 def vended(answer: Mapping[str, Any], location: str, own: Mapping[str, str]) -> Vended:
@@ -96,19 +151,7 @@ def vended(answer: Mapping[str, Any], location: str, own: Mapping[str, str]) -> 
         If the server would sign each request for S3 itself.
 
     """
-    found = _storage(texts_of(answer.get("config")))
-    entries = answer.get("storage-credentials") or []
-    usable: list[tuple[str, dict[str, str]]] = []
-    for entry in entries if isinstance(entries, list) else []:
-        prefix = entry.get("prefix") if isinstance(entry, dict) else None
-        if isinstance(prefix, str) and _covers(prefix, location):
-            usable.append((prefix, _storage(texts_of(entry.get("config")))))
-    for _, config in sorted(usable, key=lambda one: len(one[0])):
-        # A longer prefix replaces the credentials of a shorter one whole: no key without its token.
-        for store in _OF_STORAGE:
-            if any(name.startswith(store) for name in config):
-                found = {name: value for name, value in found.items() if not _is_credential(name, store)}
-        found.update(config)
+    found = _of_location(answer, location)
     signs = found.get("s3.remote-signing-enabled", "").lower() == "true"
     if (
         signs
@@ -124,6 +167,54 @@ def vended(answer: Mapping[str, Any], location: str, own: Mapping[str, str]) -> 
     return Vended(found, expires, None if expires is None else expires - min(_MARGIN_MS, (expires - _now_ms()) / 2))
 
 
+def warn_of_places(answer: Mapping[str, Any], table: Mapping[str, Any], what: str) -> None:
+    """Log a warning where files of a table need other credentials than its location: it has one set of them.
+
+    Parameters
+    ----------
+    answer
+        The answer with the credentials.
+    table
+        The metadata of the table, as JSON.
+    what
+        What was asked, for the message.
+
+    """
+    used = _of_location(answer, str(table.get("location") or ""))
+    properties = texts_of(table.get("properties"))
+    for name in _PLACES:
+        if (place := properties.get(name)) and not _of_location(answer, place).items() <= used.items():
+            msg = (
+                "%s: the server has other credentials for %s=%s than for the location of the table; those are not used"
+            )
+            _LOGGER.warning(msg, what, name, redacted_url(place))
+
+
+def replaced(below: Mapping[str, str], above: Mapping[str, str]) -> dict[str, str]:
+    """Return properties of storage with others above them.
+
+    Credentials of a store replace all others of that store: no key goes with the token of another.
+    """
+    given = [name for name in above if not name.startswith(_EXPIRIES)]
+    stores = [store for store in _CREDENTIALS if any(_is_credential(name, store) for name in given)]
+    kept = {name: value for name, value in below.items() if not any(_is_credential(name, store) for store in stores)}
+    return {**kept, **above}
+
+
+def _of_location(answer: Mapping[str, Any], location: str) -> dict[str, str]:
+    """Return what an answer has for a location."""
+    found = _storage(texts_of(answer.get("config")))
+    entries = answer.get("storage-credentials") or []
+    usable: list[tuple[str, dict[str, str]]] = []
+    for entry in entries if isinstance(entries, list) else []:
+        prefix = entry.get("prefix") if isinstance(entry, dict) else None
+        if isinstance(prefix, str) and _covers(prefix, location):
+            usable.append((prefix, _storage(texts_of(entry.get("config")))))
+    for _, config in sorted(usable, key=lambda one: len(one[0])):
+        found = replaced(found, config)
+    return found
+
+
 def _now_ms() -> float:
     return time.time() * 1000
 
@@ -136,9 +227,13 @@ def _storage(properties: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _is_credential(name: str, store: str) -> bool:
-    words = ("key", "token", "sas", "secret", "credential")
-    return name.startswith(store) and any(word in name for word in words)
+def _is_credential(name: str, store: tuple[str, ...]) -> bool:
+    kinds = _CREDENTIALS[store]
+    for prefix in store:
+        kind = name.removeprefix(prefix)
+        if kind != name and (kind in kinds or any(one.endswith(".") and kind.startswith(one) for one in kinds)):
+            return True
+    return False
 
 
 def _covers(prefix: str, location: str) -> bool:

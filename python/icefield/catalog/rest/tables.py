@@ -14,7 +14,7 @@ from icefield.catalog.base import CommitTableResponse, TableDefinition
 from icefield.catalog.locations import absolute_location
 from icefield.catalog.rest import endpoints
 from icefield.catalog.rest.client import texts_of
-from icefield.catalog.rest.credentials import Renewing, Vended, vended
+from icefield.catalog.rest.credentials import Renewing, Vended, replaced, vended, warn_of_places
 from icefield.catalog.rest.errors import Meanings, error_of, is_success, outcome_of
 from icefield.catalog.rest.http import UnansweredError
 from icefield.catalog.rest.messages import Reply
@@ -233,6 +233,8 @@ class RestTables(RestNamespaces):
             location = str(found.get("location") or where) if isinstance(found, dict) else where
             given = vended(answer, location, own)
             _check_planning(texts_of(answer.get("config")), own)
+            if isinstance(found, dict):
+                warn_of_places(answer, found, reply.asked)
         try:
             if isinstance(found, dict):
                 metadata = TableMetadata.from_json(found)
@@ -251,23 +253,17 @@ class RestTables(RestNamespaces):
         name = (*namespace, table)
         if loaded.vended.expires_ms is None:
             return Table(name, state, self)
+        return Table(name, state, self, Renewing(self._renewed, name, found.metadata.location, loaded.vended))
 
-        def renew() -> tuple[Vended, Storage]:
-            others = self._asked_for_credentials(name, found.metadata.location)
-            return others, self._storage_of(others)
-
-        return Table(name, state, self, Renewing(loaded.vended, renew))
-
-    def _asked_for_credentials(self, name: Identifier, location: str) -> Vended:
-        if not self._client.config.endpoints.offer(endpoints.LOAD_CREDENTIALS):
+    def _renewed(self, name: Identifier, location: str, given: Vended) -> tuple[Vended, Storage]:
+        if self._client.config.endpoints.offer(endpoints.LOAD_CREDENTIALS):
+            names: dict[str, str | Identifier] = {"namespace": name[:-1], "table": name[-1]}
+            answer = self._client.json(endpoints.LOAD_CREDENTIALS, names, self._missing(name))
+            others = vended({**answer, "config": given.properties}, location, self._storage_properties())
+        else:
             self._forget(name)
-            return self._load(name).vended
-        names: dict[str, str | Identifier] = {"namespace": name[:-1], "table": name[-1]}
-        answer = self._client.json(endpoints.LOAD_CREDENTIALS, names, self._missing(name))
-        with self._remembering:
-            known = self._seen.get(name)
-        config = {} if known is None else known.vended.properties
-        return vended({**answer, "config": config}, location, self._storage_properties())
+            others = self._load(name).vended
+        return others, self._storage_of(others)
 
     def _opened(self, identifier: IdentifierLike, state: TableState) -> Table:
         namespace, name = table_of(identifier)
@@ -286,7 +282,7 @@ class RestTables(RestNamespaces):
         key = tuple(sorted(given.properties.items()))
         with self._remembering:
             if (found := self._storages.pop(key, None)) is None:
-                found = Storage({**self._storage_properties(), **given.properties})
+                found = Storage(replaced(self._storage_properties(), given.properties))
             self._storages[key] = found
             while len(self._storages) > self._most():
                 self._storages.popitem(last=False)
