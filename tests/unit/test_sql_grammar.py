@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import random
+import re
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("pyspark")
@@ -306,6 +311,26 @@ MOMENTS = [
     ("FOR SYSTEM_TIME AS OF TIMESTAMP '2024-01-01' - INTERVAL 1 DAY 2 HOURS", True,
      "TIMESTAMP '2024-01-01' - INTERVAL 1 DAY 2 HOURS"),
     ("FOR TIMESTAMP AS OF date_sub(current_date(), (1 + 2)) + f()", True, "date_sub(current_date(), (1 + 2)) + f()"),
+#: Names of columns that begin statements of Spark, or of sqlglot.
+VERBS = (
+    "comment", "set", "show", "call", "load", "refresh", "explain", "truncate", "execute", "use", "analyze", "desc",
+    "kill", "commit", "cache", "describe", "merge", "update", "delete", "list", "add", "clear", "begin",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_columns_that_are_called_as_statements_begin_are_columns(verb: str) -> None:
+    for text in (f"{verb} = 1 AND {verb} IN (SELECT {verb} FROM c.t)", f"{verb}.x > (SELECT 1 FROM c.t WHERE {verb})"):
+        statement, piece = Statement(f"DELETE FROM t WHERE {text}"), Piece(20, 20 + len(text))
+        assert [str(use.name) for use in tables_in(statement, piece)] == ["c.t"]
+        side = replace(Side.of(Name(("t",), 0, 0), None, "target"), columns=frozenset({verb}))
+        edits = requalified(statement, piece, [side])
+        outside = text.count(verb) - text[text.index("(") :].count(verb)
+        assert edited(statement.text, edits).count(f"target.{verb}") == outside
+    with pytest.raises(InvalidArgumentError, match="line 1, column 1"):
+        tables_in(Statement("ROLLBACK = 1"), Piece(0, 12))
+
+
 ]  # fmt: skip
 
 
@@ -361,6 +386,47 @@ def test_every_statement_has_a_class_that_is_used() -> None:
     parts = {"Assignment", "MergeClause", "PartitionTerm", "SortTerm", "ColumnDefinition"}
     assert set(s.__all__) == seen | actions | parts
 
+    lengths = (dt.timedelta(days=-1, microseconds=5), dt.timedelta(hours=30), dt.time(1, 2, 3, 40))
+    assert [literal(value) for value in lengths] == [
+        "MAKE_DT_INTERVAL((-1), 0, 0, CAST('0.000005' AS DECIMAL(6, 6)))",
+        "MAKE_DT_INTERVAL(1, 0, 0, CAST('21600.000000' AS DECIMAL(11, 6)))",
+        "MAKE_TIME(1, 2, CAST('3.000040' AS DECIMAL(7, 6)))",
+    ]
+    with pytest.raises(TypeError, match="has a time zone"):
+        literal(dt.time(1, tzinfo=dt.timezone.utc))
+
+
+def test_scalars_of_numpy_are_of_the_type_that_spark_gives_them() -> None:
+    np = pytest.importorskip("numpy")
+    scalars = (np.bool_(True), np.int8(-1), np.int16(2), np.int32(3), np.int64(4), np.float32(0.5), np.float64(0.25))
+    kinds = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")
+    for value, kind in zip(scalars, kinds, strict=True):
+        text = literal(value)
+        assert text.startswith("CAST(")
+        assert text.endswith(f" AS {kind})")
+        assert str(value.item()).lstrip("-").lower() in text.lower()
+    assert literal(np.str_("x")) == "'x'"
+    assert literal(np.array([1, 2], np.int32)) == "ARRAY(CAST(1 AS INT), CAST(2 AS INT))"
+    for wrong in (np.datetime64("2024-01-01T00:00:00.000000001"), np.complex64(1), np.uint64(1)):
+        with pytest.raises(TypeError, match="as a value of Python"):
+            literal(wrong)
+
+
+def test_texts_are_what_spark_reads_in_them() -> None:
+    """Texts of the characters that escapes are made of, read back as Spark's ParserUtils.unescapeSQLString does."""
+    named = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+
+    def meant(found: re.Match[str]) -> str:
+        code = found[1] or found[2]
+        return chr(int(code, 16 if found[1] else 8)) if code else named.get(found[3], found[3])
+
+    draw = random.Random(24)
+    for _ in range(500):
+        text = "".join(draw.choices("\0\0\\'\"0127ux\n\tnb%_é", k=draw.randrange(8)))
+        written = literal(text)
+        assert written[0] == written[-1] == "'"
+        read = re.sub(r"\\(?:u([0-9a-fA-F]{4})|([01][0-7]{2})|(.))", meant, written[1:-1], flags=re.DOTALL)
+        assert read == text, written
 
 QUALIFIED = [
     ("t.a = 1 AND db.t.b.c > c.db.t.d AND e", None, "target.a = 1 AND target.b.c > target.d AND e"),

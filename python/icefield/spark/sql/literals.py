@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,7 +25,7 @@ def quoted_name(*parts: str) -> str:
 
 def quoted_text(text: str) -> str:
     """Return a string as SQL."""
-    return exp.Literal.string(text).sql(dialect="spark")
+    return _text(text).sql(dialect="spark")
 
 
 def literal(value: object) -> str:
@@ -41,6 +41,8 @@ def literal(value: object) -> str:
 
 
 def _tree(value: object) -> Expr:
+    if type(value).__module__ == "numpy":
+        return _of_numpy(value)
     for kinds, tree in _TREES:
         if isinstance(value, kinds):
             return tree(value)
@@ -49,6 +51,41 @@ def _tree(value: object) -> Expr:
 
 def _cast(text: str, kind: str) -> Expr:
     return exp.cast(exp.Literal.string(text), kind, dialect="spark")
+
+
+def _text(value: str) -> Expr:
+    if "\0" not in value:
+        return exp.Literal.string(value)
+    # sqlglot writes \0, which together with digits behind it is another character to Spark.
+    parts = [exp.Literal.string(part).sql(dialect="spark")[1:-1] for part in value.split("\0")]
+    return exp.Var(this="'" + "\\u0000".join(parts) + "'")
+
+
+def _of_numpy(value: Any) -> Expr:
+    """Return a scalar or an array of numpy: numbers are of the type that Spark has for theirs."""
+    kind = _OF_NUMPY.get(str(value.dtype))
+    plain = value.tolist()
+    if isinstance(plain, list):
+        return exp.Anonymous(this="array", expressions=[_of_numpy(one) for one in value])
+    if kind is None and value.dtype.kind not in "US":
+        raise ArgumentTypeError(f"args: pass {value!r} as a value of Python")
+    return _tree(plain) if kind is None else exp.cast(_tree(plain), kind, dialect="spark")
+
+
+def _interval(value: timedelta) -> Expr:
+    seconds = Decimal(value.seconds) + Decimal(value.microseconds).scaleb(-6)
+    return exp.Anonymous(
+        this="make_dt_interval", expressions=[_integer(value.days), _integer(0), _integer(0), _decimal(seconds)]
+    )
+
+
+def _time(value: time) -> Expr:
+    if value.tzinfo is not None:
+        raise ArgumentTypeError(f"args: {value!r} has a time zone, which times of Spark have not")
+    seconds = Decimal(value.second) + Decimal(value.microsecond).scaleb(-6)
+    return exp.Anonymous(
+        this="make_time", expressions=[_integer(value.hour), _integer(value.minute), _decimal(seconds)]
+    )
 
 
 def _integer(value: int) -> Expr:
@@ -73,17 +110,29 @@ def _map(value: Mapping[object, object]) -> Expr:
     return exp.Anonymous(this="map", expressions=[_tree(one) for pair in value.items() for one in pair])
 
 
+#: The types of Spark that scalars of numpy have.
+_OF_NUMPY = {
+    "bool": "boolean",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "float32": "float",
+    "float64": "double",
+}
 #: Trees of values by their types; subclasses before those that they are of.
 _TREES: tuple[tuple[Any, Callable[[Any], Expr]], ...] = (
     (type(None), lambda _: exp.Null()),
     (bool, lambda value: exp.Boolean(this=value)),
     (int, _integer),
-    (str, exp.Literal.string),
+    (str, _text),
     (float, _double),
     (Decimal, _decimal),
     # As Spark takes it: without a zone it is of Python's.
     (datetime, lambda value: _cast(value.astimezone().isoformat(), "timestamp_ltz")),
     (date, lambda value: _cast(value.isoformat(), "date")),
+    (time, _time),
+    (timedelta, _interval),
     ((bytes, bytearray), lambda value: exp.HexString(this=bytes(value).hex())),
     (Mapping, _map),
     (Sequence, lambda value: exp.Anonymous(this="array", expressions=[_tree(one) for one in value])),

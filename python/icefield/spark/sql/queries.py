@@ -8,13 +8,17 @@ from itertools import pairwise
 
 import sqlglot
 from sqlglot import expressions as exp
+from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError
 
 from icefield.errors import InvalidArgumentError
-from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement, Token
+from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement, Token, Tokenizer
 
 __all__ = ["Edit", "Moment", "TableUse", "column_tokens", "edited", "parsed", "tables_in"]
 
+#: What queries begin with, and what does not follow there.
+_QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "("})
+_OPERATORS = frozenset({"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", ".", ",", ")", "[", "/", "%", "||", "::"})
 _CLAUSES = ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME")
 
 
@@ -109,7 +113,7 @@ def parsed(statement: Statement, piece: Piece, moments: dict[int, Moment] | None
         if token.kind == "word" and token.text.upper() == "TABLE" and after.kind in ("word", "quoted"):
             written[token.start : token.end] = "FROM "
     try:
-        return sqlglot.parse_one("".join(written), read="spark")
+        tree = _tree("".join(written), is_query=_is_query(inside))
     except RecursionError as error:
         raise statement.error(piece.start, "the query is nested too deeply") from error
     except ParseError as error:
@@ -125,6 +129,26 @@ def parsed(statement: Statement, piece: Piece, moments: dict[int, Moment] | None
         begin = (column or 1) - len(near or "") + 1
         place = statement.place(piece.start) if line is None else f"line {line}, column {max(begin, 1)}"
         raise InvalidArgumentError(f"{place}: {what}{f', got {near!r}' if near else ''}") from error
+    if isinstance(tree, exp.Command):
+        # sqlglot keeps the text of what it does not parse: the tables in it would be missed.
+        raise statement.error(piece.start, f"expected a query or an expression, got {statement.of(piece)!r}")
+    return tree
+
+
+def _is_query(tokens: Sequence[Token]) -> bool:
+    """Return whether a piece is a query: its first word may be the name of a column too."""
+    if not tokens or tokens[0].kind not in ("word", "symbol") or tokens[0].text.upper() not in _QUERIES:
+        return False
+    after = tokens[1] if len(tokens) > 1 else None
+    return after is not None and (after.kind != "symbol" or after.text not in _OPERATORS or tokens[0].text == "(")
+
+
+def _tree(text: str, *, is_query: bool) -> exp.Expr | None:
+    if is_query:
+        return sqlglot.parse_one(text, read="spark")
+    # To a parser of statements, a condition on a column that is called `comment` is a command.
+    found = Spark().parser().parse_into(exp.Condition, Tokenizer(dialect="spark").tokenize(text), text)
+    return found[0]
 
 
 def _name(table: exp.Table, starts: dict[int, Token]) -> Name | None:

@@ -20,7 +20,7 @@ from sqlglot.errors import SqlglotError  # noqa: E402
 from sqlglot.tokens import Token as SqlglotToken  # type: ignore[attr-defined]  # noqa: E402
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # noqa: E402
 
-__all__ = ["Cursor", "Name", "Piece", "Statement", "Token"]
+__all__ = ["Cursor", "Name", "Piece", "Statement", "Token", "Tokenizer"]
 
 Kind: TypeAlias = Literal["word", "quoted", "string", "number", "symbol", "end"]
 
@@ -30,7 +30,7 @@ _GAP = re.compile(r"(\s|--[^\n]*(\n|$))*")
 _STRINGS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
 
 
-class _Tokenizer(Spark.Tokenizer):
+class Tokenizer(Spark.Tokenizer):
     """Tokens of every statement: sqlglot takes those that begin with CALL or SHOW as one text."""
 
     COMMANDS = set()  # noqa: RUF012 - sqlglot's way
@@ -101,7 +101,7 @@ class Statement:
 
     def _tokens(self) -> list[Token]:
         try:
-            found = _Tokenizer(dialect="spark").tokenize(self.text)
+            found = Tokenizer(dialect="spark").tokenize(self.text)
         except SqlglotError as error:
             raise self.error(_open_at(self.text), "a string, a quoted name or a comment has no end") from error
         tokens: list[Token] = []
