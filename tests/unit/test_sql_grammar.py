@@ -80,8 +80,14 @@ ALTERED = [
         "ReplacePartitionField", term("ts_day"), term("ts", "hour", "h"))),
     ("WRITE ORDERED BY a, b DESC", ("WriteOrder", "range", (
         ("SortTerm", term("a"), "asc", "nulls-first"), ("SortTerm", term("b"), "desc", "nulls-last")))),
-    ("WRITE LOCALLY ORDERED BY (bucket(4, a) ASC NULLS LAST)", ("WriteOrder", "none", (
+    # An order in each task says nothing about which rows a task gets.
+    ("WRITE LOCALLY ORDERED BY (bucket(4, a) ASC NULLS LAST)", ("WriteOrder", None, (
         ("SortTerm", term("a", "bucket[4]"), "asc", "nulls-last"),))),
+    ("WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY a", ("WriteOrder", "hash", (
+        ("SortTerm", term("a"), "asc", "nulls-first"),))),
+    ("WRITE LOCALLY ORDERED BY a DISTRIBUTED BY PARTITION", ("WriteOrder", "hash", (
+        ("SortTerm", term("a"), "asc", "nulls-first"),))),
+    ("WRITE UNORDERED", ("WriteOrder", "none", None)),
     ("WRITE DISTRIBUTED BY PARTITION", ("WriteOrder", "hash", None)),
     ("WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY a", (
         "WriteOrder", "hash", (("SortTerm", term("a"), "asc", "nulls-first"),))),

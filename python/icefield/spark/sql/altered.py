@@ -199,7 +199,8 @@ def _write_order(run: Run, table: Table, action: WriteOrder) -> None:
             add = order.asc if field.direction == "asc" else order.desc
             add(column, field.term.transform, field.nulls)
         order.commit()
-        change.set_properties({"write.distribution-mode": action.distribution})
+        if action.distribution is not None:
+            change.set_properties({"write.distribution-mode": action.distribution})
 
 
 # Branches and tags
@@ -252,8 +253,47 @@ def _drop_reference(_: Run, table: Table, action: DropReference) -> None:
 # Properties
 
 
-def _set_properties(_: Run, table: Table, action: SetProperties) -> None:
-    table.update_properties(dict(action.properties))
+#: Properties that are no properties of the table, and what sets what they are about.
+_RESERVED = {
+    "sort-order": "ALTER TABLE … WRITE ORDERED BY",
+    "default-sort-order": "ALTER TABLE … WRITE ORDERED BY",
+    "identifier-fields": "ALTER TABLE … SET IDENTIFIER FIELDS",
+    "default-partition-spec": "ALTER TABLE … ADD, DROP or REPLACE PARTITION FIELD",
+    "current-schema": "ALTER TABLE … ADD, DROP or ALTER COLUMN",
+    "current-snapshot-summary": "'current-snapshot-id'",
+    "current-snapshot-timestamp-ms": "'current-snapshot-id'",
+    "snapshot-count": "CALL expire_snapshots",
+    "uuid": "nothing: it stays as it is",
+}
+_LOCATION, _CURRENT, _PICKED = "location", "current-snapshot-id", "cherry-pick-snapshot-id"
+
+
+def _set_properties(run: Run, table: Table, action: SetProperties) -> None:
+    """Set properties; those that Java carries out instead of storing them move the table or its current snapshot."""
+    own = {key: value for key, value in action.properties.items() if key.lower() not in (_LOCATION, _CURRENT, _PICKED)}
+    for key in own:
+        if (instead := _RESERVED.get(key.lower())) is not None:
+            raise run.statement.error(0, f"{key!r} is no property that can be set: use {instead}")
+    done = {key.lower(): value for key, value in action.properties.items() if key not in own}
+    ids = {key: _snapshot_id(run, key, done[key]) for key in (_CURRENT, _PICKED) if key in done}
+    if len(ids) > 1:
+        raise run.statement.error(0, f"set either {_CURRENT!r} or {_PICKED!r}: their order would decide")
+    if _CURRENT in ids:
+        table.manage_snapshots().set_current_snapshot(ids[_CURRENT]).commit()
+    if _PICKED in ids:
+        table.cherry_pick(ids[_PICKED])
+    if own or _LOCATION in done:
+        with table.transaction() as change:
+            if _LOCATION in done:
+                change.update_location(done[_LOCATION])
+            if own:
+                change.set_properties(own)
+
+
+def _snapshot_id(run: Run, key: str, value: str) -> int:
+    if not value.isascii() or not value.isdigit():
+        raise run.statement.error(0, f"{key!r}: expected the id of a snapshot, got {value!r}")
+    return int(value)
 
 
 def _unset_properties(_: Run, table: Table, action: UnsetProperties) -> None:

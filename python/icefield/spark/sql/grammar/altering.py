@@ -135,8 +135,8 @@ def write_order(cursor: Cursor) -> WriteOrder:
             break
     if not (distributed or ordered or unordered):
         raise cursor.error("expected ORDERED BY, LOCALLY ORDERED BY, DISTRIBUTED BY PARTITION or UNORDERED")
-    mode: Literal["none", "hash", "range"] = "hash" if distributed else "none" if unordered or locally else "range"
-    return WriteOrder(mode, order)
+    mode: Literal["none", "hash", "range"] | None = "hash" if distributed else "none" if unordered else "range"
+    return WriteOrder(None if locally and not distributed else mode, order)
 
 
 def _reference(kind: Literal["branch", "tag"], *, create: bool, replace: bool) -> Callable[[Cursor], AlterAction]:

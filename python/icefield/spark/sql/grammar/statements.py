@@ -296,7 +296,8 @@ class ReplacePartitionField:
 class WriteOrder:
     """WRITE [LOCALLY] ORDERED BY, DISTRIBUTED BY PARTITION, UNORDERED."""
 
-    distribution: Literal["none", "hash", "range"]
+    #: None where the mode stays as it is.
+    distribution: Literal["none", "hash", "range"] | None
     order: tuple[SortTerm, ...] | None
 
 
