@@ -194,6 +194,8 @@ STATEMENTS = [
     ("ALTER TABLE t RENAME COLUMN `select` TO `from`", ("Alter", ("t",), ("RenameColumn", ("select",), "from"))),
     ("DELETE FROM t WHERE a = '-- x' AND b = '/*'", ("Delete", ("t",), None, "a = '-- x' AND b = '/*'")),
     ("CALL c.system.p('a, b => c')", ("Call", ("c", "system", "p"), ("'a, b => c'",), ())),
+    ("DROP VIEW IF EXISTS a.`b.c`", ("DropView", ("a", "b.c"), True)),
+    ("SHOW CURRENT NAMESPACE", ("Show", "current namespace", None, None, None)),
     ("ALTER TABLE t SET TBLPROPERTIES ('k)' = '(v')", ("Alter", ("t",), ("SetProperties", {"k)": "(v"}))),
 ]  # fmt: skip
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from icefield.catalog import Catalog
+    from icefield.spark.sql.catalogs import Target
     from icefield.spark.sql.grammar.statements import Call
     from icefield.spark.sql.running import Run
 
@@ -39,17 +40,41 @@ def call(run: Run, parsed: Call) -> DataFrame:
     try:
         procedure = find(parsed.procedure.parts[-1])
         arguments = _arguments(run, parsed, procedure)
-        name = cast("tuple[str, ...]", arguments["table"])
-        if len(name) > 2 and name[0] == target.catalog_name:  # noqa: PLR2004 - a namespace and a table
-            arguments["table"] = name[1:]
+        name = _own_name(run, target, cast("tuple[str, ...]", arguments["table"]))
         if procedure.name == "create_changelog_view":
-            rows: list[tuple[object, ...]] = [_changelog_view(run, target.catalog, arguments)]
+            rows: list[tuple[object, ...]] = [_changelog_view(run, target.catalog, {**arguments, "table": name})]
         else:
+            # With the catalog in front, which procedures take for its name and for no namespace.
+            arguments["table"] = (target.catalog.name, *name)
             rows = [tuple(row.values()) for row in called(target.catalog, procedure.name, **arguments).to_pylist()]
     except (InvalidArgumentError, NotFoundError, UnsupportedFeatureError) as error:
         raise type(error)(f"{run.statement.place(at)}: {error}") from error
     schema = st.StructType([st.StructField(one.name, _TYPES[one.type], one.nullable) for one in procedure.columns])
     return run.result(schema, rows)
+
+
+def _own_name(run: Run, target: Target, parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the name of a table within the catalog of a procedure; the name may begin with that of the catalog.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the table is in another catalog, or in no namespace.
+
+    """
+    head, *rest = parts
+    own = tuple(parts)
+    if rest and (head in run.names or head == "spark_catalog"):
+        if head != target.catalog_name:
+            raise InvalidArgumentError(
+                f"{'.'.join(parts)} is a table in catalog {head}, and the procedure is of {target.catalog_name}"
+            )
+        own = tuple(rest)
+    elif not rest and run.names.current == target.catalog_name:
+        own = (*run.names.namespace, head)
+    if len(own) < 2:  # noqa: PLR2004 - a namespace and a table
+        raise InvalidArgumentError(f"expected the name of a table in a namespace, got {'.'.join(parts)!r}")
+    return own
 
 
 def _arguments(run: Run, parsed: Call, procedure: Procedure) -> dict[str, object]:

@@ -95,11 +95,11 @@ class CatalogNames:
     def target(self, parts: tuple[str, ...]) -> Target | None:
         """Return what a name means; None if it is one of Spark's.
 
-        As in Spark the first part is a catalog if there is one of that name, and the rest is of the current catalog
-        otherwise. A name of one part goes before as that of a temporary view.
+        As in Spark the first of several parts is a catalog if there is one of that name, and the rest is of the current
+        catalog otherwise. A name of one part goes before as that of a temporary view.
         """
         head, *rest = parts
-        if head in self._given:
+        if rest and head in self._given:
             return Target(head, self.catalog(head), tuple(rest))
         if self.current is None or (rest and self._is_sparks(head)) or (not rest and self._is_view(head)):
             return None

@@ -17,7 +17,7 @@ from icefield.errors import IcefieldError, InvalidArgumentError, NotFoundError
 from icefield.spark.session import is_classic
 from icefield.spark.sql.catalogs import CatalogNames, Selected, Target
 from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement
-from icefield.spark.sql.literals import literal, quoted_name
+from icefield.spark.sql.literals import literal, quoted_name, quoted_text
 from icefield.spark.sql.pruning import needed, stand_in
 from icefield.spark.sql.queries import Edit, Moment, TableUse, edited, tables_in
 from icefield.spark.sql.sources import Source
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from icefield.table import Table
 
-__all__ = ["Args", "Run", "drop_views", "with_identifiers"]
+__all__ = ["CURRENT", "Args", "Run", "drop_views", "with_identifiers"]
 
 Args: TypeAlias = Mapping[str, object] | Sequence[object] | None
 
@@ -36,6 +36,8 @@ Args: TypeAlias = Mapping[str, object] | Sequence[object] | None
 _FIRST_NUMBER = 7_000_000_000
 _OPERANDS = frozenset({"word", "quoted", "string", "number"})
 
+#: Functions that return the current catalog or namespace.
+CURRENT = ("current_catalog", "current_database", "current_schema")
 
 @dataclass
 class Run:
@@ -161,7 +163,7 @@ class Run:
 
         With ``prune`` the piece is a query, and the views have only those rows and values that it needs.
         """
-        edits: list[Edit] = []
+        edits = list(self._current(piece))
         known: dict[tuple[tuple[str, ...], str], tuple[str, Source]] = {}
         for use in tables_in(self.statement, piece):
             target = self.target(use.name)
@@ -208,6 +210,19 @@ class Run:
         """Return the rows of what a name means, of Spark or of icefield."""
         target = self.target(name)
         if target is None:
+    def _current(self, piece: Piece) -> Iterator[Edit]:
+        """Return the values of functions that say where statements run, which Spark takes for its own catalog."""
+        if self.names.current is None:
+            return
+        tokens = self.statement.tokens
+        for at, token in enumerate(tokens[:-2]):
+            called = [one.text for one in tokens[at + 1 : at + 3]] == ["(", ")"]
+            if called and token.kind == "word" and token.text.lower() in CURRENT and tokens[at - 1].text != ".":
+                is_catalog = token.text.lower() == "current_catalog"
+                value = self.names.current if is_catalog else ".".join(self.names.namespace)
+                if piece.start <= token.start < piece.end:
+                    yield Edit(token.start, tokens[at + 2].end, quoted_text(value))
+
             return self.spark.table(quoted_name(*name.parts))
         with self.at(name.start):
             chosen = self.names.selected(target)

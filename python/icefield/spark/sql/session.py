@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,7 @@ from icefield.spark.sql.grammar.statements import (
     DescribeNamespace,
     DropNamespace,
     DropTable,
+    DropView,
     Insert,
     Merge,
     Other,
@@ -33,8 +36,8 @@ from icefield.spark.sql.grammar.statements import (
     Update,
     Use,
 )
-from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement
-from icefield.spark.sql.running import Args, Run, drop_views, with_identifiers
+from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement, Token
+from icefield.spark.sql.running import CURRENT, Args, Run, drop_views, with_identifiers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,9 +105,10 @@ class SqlSession:
         """
         if self._closed:
             raise InvalidArgumentError("this session is closed: make another one by icefield.spark.session")
-        if not self._concerns(text, args):
+        statement = self._own(text, args)
+        if statement is None:
             return self._spark.sql(text, args) if args else self._spark.sql(text)  # type: ignore[arg-type]
-        run = Run(self._spark, self._names, with_identifiers(Statement(text), args), args)
+        run = Run(self._spark, self._names, statement, args)
         try:
             return self._run(run)
         finally:
@@ -139,13 +143,18 @@ class SqlSession:
         state = ", closed" if self._closed else ""
         return f"SqlSession(catalogs={self.catalogs}{state})"
 
-    def _concerns(self, text: object, args: Args) -> bool:
-        """Return whether a statement may be about icefield: all others are Spark's alone, whatever their grammar."""
+    def _own(self, text: object, args: Args) -> Statement | None:
+        """Return a statement that may be about icefield; None of others: they are Spark's, whatever their grammar."""
         if not isinstance(text, str):
             raise InvalidArgumentError(f"expected the text of a statement, got {text!r}")
+        if _SETTINGS.match(text):
+            return None
         texts = [text, *(one for one in (args.values() if isinstance(args, Mapping) else ()) if isinstance(one, str))]
-        own = self._names.current is not None or any(name in one for name in self._names.names() for one in texts)
-        return own or [word.upper() for word in text.split()[:2]] == ["SHOW", "CATALOGS"]
+        always = self._names.current is not None or _SHOW_CATALOGS.match(text) is not None
+        if not always and not any(name in one for name in self._names.names() for one in texts):
+            return None
+        statement = with_identifiers(Statement(text), args)
+        return statement if always or any(_catalogs(statement, self._names)) else None
 
     def _run(self, run: Run) -> DataFrame:
         parsed = parse(run.statement)
@@ -162,6 +171,7 @@ class SqlSession:
             DescribeNamespace: self._namespace,
             DropNamespace: self._namespace,
             DropTable: self._drop_table,
+            DropView: self._drop_view,
             Insert: self._insert,
             Merge: self._merge,
             Other: self._other,
@@ -181,22 +191,22 @@ class SqlSession:
 
     def _other(self, run: Run, parsed: Other) -> DataFrame:
         """Pass a statement on to Spark, unless it names a table of icefield."""
-        tokens = run.statement.tokens
-        for at, token in enumerate(tokens[:-1]):
-            if token.kind in ("word", "quoted") and token.text in self._names and tokens[at + 1].text == ".":
-                raise run.statement.refusal(token.start, f"{parsed.what} is not supported for tables of icefield")
-        if self._names.current is not None and parsed.what not in _WITHOUT_TABLES:
+        for token in _catalogs(run.statement, self._names, alone=False):
+            raise run.statement.refusal(token.start, f"{parsed.what} is not supported for tables of icefield")
+        if self._names.current is not None and _may_name_tables(run.statement):
             raise run.statement.refusal(
                 0, f"{parsed.what} is not supported in catalog {self._names.current}: USE spark_catalog first"
             )
         return run.whole()
 
     def _create_view(self, run: Run, parsed: CreateView) -> DataFrame:
-        if not run.edits(parsed.query):
+        in_catalog = not parsed.temporary and self._names.namespace_target(parsed.name.parts[:-1]) is not None
+        if not in_catalog and not run.edits(parsed.query):
             return run.whole()
         if not parsed.temporary:
             raise run.statement.refusal(
-                parsed.name.start, "views of tables of icefield are temporary: use CREATE TEMPORARY VIEW"
+                parsed.name.start,
+                "views in catalogs of icefield and of its tables are temporary: use CREATE TEMPORARY VIEW",
             )
         if len(parsed.name.parts) != 1:
             raise run.statement.error(
@@ -211,6 +221,16 @@ class SqlSession:
             frame = frame.toDF(*parsed.columns)
         create = frame.createOrReplaceTempView if parsed.replace else frame.createTempView
         create(parsed.name.parts[0])
+        return run.nothing()
+
+    def _drop_view(self, run: Run, parsed: DropView) -> DataFrame:
+        target = run.target(parsed.name)
+        if target is None:
+            return run.whole()
+        if not parsed.if_exists:
+            raise run.statement.error(
+                parsed.name.start, f"there is no view {parsed.name}: catalog {target.catalog_name} has none"
+            )
         return run.nothing()
 
     def _use(self, run: Run, parsed: Use) -> DataFrame:
@@ -294,6 +314,9 @@ class SqlSession:
     def _show(self, run: Run, parsed: Show) -> DataFrame:
         if parsed.what == "catalogs":
             return describing.catalogs(run, parsed.pattern, self._names.names())
+        if parsed.what == "current namespace":
+            here = [(self.current_catalog, self.current_namespace)]
+            return run.result("catalog string NOT NULL, namespace string NOT NULL", here)
         if parsed.what in ("tables", "views", "namespaces"):
             parts = parsed.name.parts if parsed.name else ()
             target = self._names.namespace_target(parts)
@@ -308,8 +331,47 @@ class SqlSession:
         return calling.call(run, parsed)
 
 
-#: Statements of Spark that name no tables.
-_WITHOUT_TABLES = frozenset({"SET", "RESET", "ADD", "LIST", "CLEAR", "DECLARE", "CREATE", "SHOW", "DROP"})
+#: Statements about settings and resources, whose values are free text.
+_SETTINGS = re.compile(r"\s*(SET\b(?!\s*(/\*|--)|\s+(VAR|VARIABLE|CATALOG)\b)|(RESET|ADD|LIST)\b)", re.IGNORECASE)
+_SHOW_CATALOGS = re.compile(r"\s*SHOW\s+CATALOGS\b", re.IGNORECASE)
+#: What statements begin with that name no tables unless they have a query.
+_WITHOUT_TABLES = (
+    ("CLEAR", "CACHE"),
+    ("SHOW", "FUNCTIONS"),
+    ("SET", "VAR"),
+    ("SET", "VARIABLE"),
+    ("DECLARE",),
+    ("CREATE", "TEMPORARY", "FUNCTION"),
+    ("CREATE", "OR", "REPLACE", "TEMPORARY", "FUNCTION"),
+    ("CREATE", "TEMPORARY", "VIEW"),
+    ("CREATE", "TEMP", "VIEW"),
+    ("CREATE", "OR", "REPLACE", "TEMPORARY", "VIEW"),
+    ("CREATE", "OR", "REPLACE", "TEMP", "VIEW"),
+    ("DROP", "TEMPORARY", "FUNCTION"),
+    ("DROP", "TEMPORARY", "VARIABLE"),
+)
+#: Words of queries, and of functions whose values are other ones to Spark.
+_OF_QUERIES = frozenset({"SELECT", "FROM", "TABLE", "VALUES", "WITH", *(name.upper() for name in CURRENT)})
+
+
+def _may_name_tables(statement: Statement) -> bool:
+    """Return whether Spark would look for tables of a statement in its own current catalog."""
+    cursor = Cursor(statement)
+    known = any(cursor.ahead(*words) for words in _WITHOUT_TABLES)
+    return not known or any(one.kind == "word" and one.text.upper() in _OF_QUERIES for one in statement.tokens)
+
+
+def _catalogs(statement: Statement, names: CatalogNames, *, alone: bool = True) -> Iterator[Token]:
+    """Return the tokens that are names of catalogs: in front of others, or alone in USE, SHOW and so on."""
+    cursor = Cursor(statement)
+    alone = alone and (cursor.ahead("SET", "CATALOG") or any(map(cursor.ahead, ("USE", "SHOW", "DESCRIBE", "DESC"))))
+    before = None
+    for token, after in pairwise(statement.tokens):
+        in_front = after.kind == "symbol" and after.text == "."
+        is_name = token.kind in ("word", "quoted") or (token.kind == "string" and cursor.ahead("SET", "CATALOG"))
+        if is_name and token.text in names and (in_front or alone) and (before is None or before.text != "."):
+            yield token
+        before = token
 
 
 def _required(run: Run, name: Name, target: Target) -> Target:

@@ -21,6 +21,7 @@ from icefield.spark.sql.grammar.statements import (
     DescribeNamespace,
     DropNamespace,
     DropTable,
+    DropView,
     Insert,
     Merge,
     Other,
@@ -50,6 +51,7 @@ Parsed: TypeAlias = (
     | DescribeNamespace
     | DropNamespace
     | DropTable
+    | DropView
     | Insert
     | Merge
     | Other
@@ -262,6 +264,11 @@ def _drop_table(cursor: Cursor) -> DropTable:
     return DropTable(cursor.name("a table"), if_exists, cursor.take("PURGE"))
 
 
+def _drop_view(cursor: Cursor) -> DropView:
+    if_exists = cursor.take("IF", "EXISTS")
+    return DropView(cursor.name("a view"), if_exists)
+
+
 def _truncate(cursor: Cursor) -> Truncate:
     name = cursor.name("a table")
     if cursor.ahead("PARTITION"):
@@ -449,6 +456,7 @@ _FORMS: list[tuple[tuple[str, ...], Callable[[Cursor], Parsed]]] = [
     (("REPLACE", "TABLE"), _create_table("replace")),
     (("ALTER", "TABLE"), alter_table),
     (("DROP", "TABLE"), _drop_table),
+    (("DROP", "VIEW"), _drop_view),
     (("TRUNCATE", "TABLE"), _truncate),
     (("REFRESH", "TABLE"), lambda cursor: Refresh(cursor.name("a table"))),
     (("COMMENT", "ON", "TABLE"), _comment_on("table")),
@@ -470,6 +478,7 @@ _FORMS: list[tuple[tuple[str, ...], Callable[[Cursor], Parsed]]] = [
     (("SHOW", "DATABASES"), _show_listed("namespaces")),
     (("SHOW", "SCHEMAS"), _show_listed("namespaces")),
     (("SHOW", "CATALOGS"), _show_catalogs),
+    (("SHOW", "CURRENT", "NAMESPACE"), lambda _: Show("current namespace", None)),
     (("SHOW", "CREATE", "TABLE"), _show_create),
     (("SHOW", "TBLPROPERTIES"), _show_properties),
     (("SHOW", "PARTITIONS"), _show_partitions),

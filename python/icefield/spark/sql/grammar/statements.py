@@ -29,6 +29,7 @@ __all__ = [
     "DropPartitionField",
     "DropReference",
     "DropTable",
+    "DropView",
     "IdentifierFields",
     "Insert",
     "Merge",
@@ -146,6 +147,14 @@ class DropTable:
 
 
 @dataclass(frozen=True)
+class DropView:
+    """DROP VIEW."""
+
+    name: Name
+    if_exists: bool
+
+
+@dataclass(frozen=True)
 class Truncate:
     """TRUNCATE TABLE."""
 
@@ -214,9 +223,19 @@ class Describe:
 
 @dataclass(frozen=True)
 class Show:
-    """SHOW TABLES, NAMESPACES, CATALOGS, CREATE TABLE, TBLPROPERTIES, PARTITIONS, COLUMNS."""
+    """SHOW TABLES, NAMESPACES, CATALOGS, CREATE TABLE, TBLPROPERTIES, PARTITIONS, COLUMNS, CURRENT NAMESPACE."""
 
-    what: Literal["tables", "namespaces", "catalogs", "create table", "properties", "partitions", "columns", "views"]
+    what: Literal[
+        "tables",
+        "namespaces",
+        "catalogs",
+        "create table",
+        "properties",
+        "partitions",
+        "columns",
+        "views",
+        "current namespace",
+    ]
     name: Name | None
     pattern: str | None = None
     key: str | None = None
