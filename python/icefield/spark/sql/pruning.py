@@ -2,7 +2,8 @@
 
 Spark's optimizer runs over rows that stand for those of the tables and are never read. What it then filters right above
 them, and which columns it takes, is what the real read is asked for: the result of the query does not depend on the
-rest. Through Spark Connect the optimizer is in another process, and everything is read.
+rest. A query with the current time reads everything, as the optimizer puts the time at which it runs in its place.
+Through Spark Connect the optimizer is in another process, and everything is read.
 """
 
 from __future__ import annotations
@@ -50,11 +51,21 @@ def needed(frame: DataFrame, schemas: Mapping[int, Schema]) -> dict[int, Needed]
     """Return what a query over rows of `stand_in` needs of each, by their numbers; what it does not use is missing."""
     found: dict[int, list[Needed]] = {}
     spark = frame.sparkSession
+    if _has_current_time(frame):
+        # The optimizer has put the time of now in its place, and the rows may be read later.
+        return {}
     for node, above in _nodes(frame._jdf.queryExecution().optimizedPlan(), ()):  # noqa: SLF001
         number = _number(node)
         if number is not None and number in schemas:
             found.setdefault(number, []).append(_of(above, schemas[number], spark))
     return {number: _either(uses) for number, uses in found.items()}
+
+
+def _has_current_time(frame: DataFrame) -> bool:
+    """Return whether a query depends on when it runs: on the current time or date, user or namespace."""
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+    patterns = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]  # noqa: SLF001
+    return bool(plan.containsPattern(patterns.CURRENT_LIKE()))
 
 
 def _of(above: tuple[JavaObject, ...], schema: Schema, spark: SparkSession) -> Needed:
