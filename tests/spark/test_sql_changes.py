@@ -121,6 +121,33 @@ def test_changes_of_branches_and_parameters(session: SqlSession) -> None:
     assert [tuple(row) for row in side] == [(2, hostile), (3, "c")]
 
 
+def test_columns_are_not_taken_for_statements_or_tables(session: SqlSession) -> None:
+    session.sql("CREATE TABLE odd (comment int, target struct<id: int, n: int>, source struct<id: int>)")
+    session.sql("INSERT INTO odd VALUES (1, struct(10, 1), struct(100)), (2, struct(20, 2), struct(200))")
+    session.sql("UPDATE odd SET comment = comment + 10, target.n = source.id WHERE comment = 1 AND target.id = 10")
+    merge = """MERGE INTO odd USING (SELECT 20 AS id, named_struct('id', 9) AS source) k ON odd.target.id = k.id
+               WHEN MATCHED AND comment = 2 THEN UPDATE SET comment = k.source.id
+               WHEN NOT MATCHED BY SOURCE AND target.id = 11 THEN DELETE"""
+    session.sql(merge)
+
+    def left() -> list[Row]:
+        return [tuple(row) for row in session.sql("SELECT comment, target.n FROM odd ORDER BY 1").collect()]
+
+    assert left() == [(9, 2), (11, 100)]
+    session.sql("DELETE FROM odd WHERE comment IN (SELECT 9) AND source.id = 200")
+    assert left() == [(11, 100)]
+    for wrong, message in (
+        ("DELETE FROM t WHERE target.id = 1", "'target' is no table, alias or column"),
+        ("UPDATE t SET n = target.n + 1", "'target' is no table, alias or column"),
+        ("MERGE INTO t USING (SELECT 1 AS id) k ON t.id = source.id WHEN MATCHED THEN DELETE",
+         "'source' is no table, alias or column"),
+        ("MERGE INTO odd USING odd k ON target.id = k.target.id WHEN MATCHED THEN DELETE", "may be a column of sev"),
+    ):  # fmt: skip
+        with pytest.raises(ice.errors.InvalidArgumentError, match=message):
+            session.sql(wrong)
+    assert rows(session) == [A, B, C]
+
+
 WRONG = [
     ("DELETE FROM t WHERE EXISTS (SELECT 1 FROM VALUES (1) AS target(z) WHERE z = t.id)",
      "line 1, column 21: a subquery has a table that is called 'target'"),

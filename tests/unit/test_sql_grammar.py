@@ -311,14 +311,6 @@ def test_tables_of_a_query(text: str, expected: list[str]) -> None:
         assert use.name.parts[-1] in text[use.name.start : use.name.end]
 
 
-MOMENTS = [
-    ("VERSION AS OF 3", False, "3"),
-    ("FOR VERSION AS OF 'tag'", False, "'tag'"),
-    ("FOR SYSTEM_VERSION AS OF :v", False, ":v"),
-    ("TIMESTAMP AS OF '2024-01-01'", True, "'2024-01-01'"),
-    ("FOR SYSTEM_TIME AS OF TIMESTAMP '2024-01-01' - INTERVAL 1 DAY 2 HOURS", True,
-     "TIMESTAMP '2024-01-01' - INTERVAL 1 DAY 2 HOURS"),
-    ("FOR TIMESTAMP AS OF date_sub(current_date(), (1 + 2)) + f()", True, "date_sub(current_date(), (1 + 2)) + f()"),
 #: Names of columns that begin statements of Spark, or of sqlglot.
 VERBS = (
     "comment", "set", "show", "call", "load", "refresh", "explain", "truncate", "execute", "use", "analyze", "desc",
@@ -339,6 +331,14 @@ def test_columns_that_are_called_as_statements_begin_are_columns(verb: str) -> N
         tables_in(Statement("ROLLBACK = 1"), Piece(0, 12))
 
 
+MOMENTS = [
+    ("VERSION AS OF 3", False, "3"),
+    ("FOR VERSION AS OF 'tag'", False, "'tag'"),
+    ("FOR SYSTEM_VERSION AS OF :v", False, ":v"),
+    ("TIMESTAMP AS OF '2024-01-01'", True, "'2024-01-01'"),
+    ("FOR SYSTEM_TIME AS OF TIMESTAMP '2024-01-01' - INTERVAL 1 DAY 2 HOURS", True,
+     "TIMESTAMP '2024-01-01' - INTERVAL 1 DAY 2 HOURS"),
+    ("FOR TIMESTAMP AS OF date_sub(current_date(), (1 + 2)) + f()", True, "date_sub(current_date(), (1 + 2)) + f()"),
 ]  # fmt: skip
 
 
@@ -386,14 +386,6 @@ def test_values_become_literals_by_trees() -> None:
     ]  # fmt: skip
     with pytest.raises(TypeError, match="expected a value"):
         literal(object())
-
-
-def test_every_statement_has_a_class_that_is_used() -> None:
-    seen = {type(parsed(text)).__name__ for text, _ in STATEMENTS}
-    actions = {type(found.action).__name__ for text, _ in STATEMENTS if isinstance(found := parsed(text), s.Alter)}
-    parts = {"Assignment", "MergeClause", "PartitionTerm", "SortTerm", "ColumnDefinition"}
-    assert set(s.__all__) == seen | actions | parts
-
     lengths = (dt.timedelta(days=-1, microseconds=5), dt.timedelta(hours=30), dt.time(1, 2, 3, 40))
     assert [literal(value) for value in lengths] == [
         "MAKE_DT_INTERVAL((-1), 0, 0, CAST('0.000005' AS DECIMAL(6, 6)))",
@@ -436,6 +428,14 @@ def test_texts_are_what_spark_reads_in_them() -> None:
         read = re.sub(r"\\(?:u([0-9a-fA-F]{4})|([01][0-7]{2})|(.))", meant, written[1:-1], flags=re.DOTALL)
         assert read == text, written
 
+
+def test_every_statement_has_a_class_that_is_used() -> None:
+    seen = {type(parsed(text)).__name__ for text, _ in STATEMENTS}
+    actions = {type(found.action).__name__ for text, _ in STATEMENTS if isinstance(found := parsed(text), s.Alter)}
+    parts = {"Assignment", "MergeClause", "PartitionTerm", "SortTerm", "ColumnDefinition"}
+    assert set(s.__all__) == seen | actions | parts
+
+
 QUALIFIED = [
     ("t.a = 1 AND db.t.b.c > c.db.t.d AND e", None, "target.a = 1 AND target.b.c > target.d AND e"),
     ("x.a = t.b AND EXISTS (SELECT 1 FROM s WHERE s.a = x.a AND b = 2)", "x",
@@ -455,6 +455,7 @@ QUALIFIED = [
 def test_columns_of_conditions_are_called_after_their_tables(text: str, alias: str | None, expected: str) -> None:
     statement, piece = Statement(text), Piece(0, len(text))
     side = Side.of(Name(("c", "db", "t"), 0, 0), alias, "target", ["a", "b", "ts"])
+    side = replace(side, columns=side.known)
     assert edited(text, requalified(statement, piece, [side])) == expected
 
 
@@ -463,3 +464,28 @@ def test_a_subquery_must_not_hide_the_table() -> None:
     side = Side.of(Name(("t",), 0, 0), None, "target")
     with pytest.raises(UnsupportedFeatureError, match="line 1, column 1: a subquery has a table"):
         requalified(Statement(text), Piece(0, len(text)), [side])
+
+
+#: Fields of structs that are called as the changed text calls tables: of the table, of the source, of both, of neither.
+STRUCTS = [
+    ("target.id = 1", ["target"], [], "target.target.id = 1"),
+    ("TARGET.id = s.target.id", ["Target"], ["x"], "target.TARGET.id = source.target.id"),
+    ("source.a.b = t.source.b", ["source"], ["x"], "target.source.a.b = target.source.b"),
+    ("source.a = t.id", ["id"], ["source"], "source.source.a = target.id"),
+    ("target = t.target", ["target"], [], "target = target.target"),
+    ("EXISTS (SELECT 1 FROM u WHERE source.a = t.a)", ["a"], ["b"], "WHERE source.a = target.a)"),
+    ("target.id = 1", ["target"], ["target"], "line 1, column 1: 'target' may be a column of several tables"),
+    ("t.id = source.id", ["id"], ["id"], "line 1, column 8: 'source' is no table, alias or column"),
+    ("target.id = 1", ["id"], ["id"], "line 1, column 1: 'target' is no table, alias or column"),
+    ("t.a IN (SELECT target.b FROM u)", ["target"], [], "line 1, column 16: 'target' may be a column of several"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "mine", "others", "expected"), STRUCTS, ids=[text for text, *_ in STRUCTS])
+def test_fields_of_structs_are_told_from_tables(text: str, mine: list[str], others: list[str], expected: str) -> None:
+    sides = [Side.of(Name(("t",), 0, 0), None, "target", mine), Side.of(None, "s", "source", others)]
+    try:
+        found = edited(text, requalified(Statement(text), Piece(0, len(text)), sides))
+    except InvalidArgumentError as error:
+        found = str(error)
+    assert expected in found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypedDict
 
@@ -34,6 +36,7 @@ __all__ = [
     "ChangeOptions",
     "Target",
     "column_of",
+    "held",
     "refuse_cut",
     "row_types",
     "target_rows",
@@ -43,6 +46,8 @@ Command = Literal["delete", "update", "merge", "overwrite"]
 
 #: The first version of the format whose rows have ids.
 _WITH_IDS = 3
+#: The table whose changes are planned on the state that it has.
+_HELD: ContextVar[Table | None] = ContextVar("held", default=None)
 FILE, POSITION, ROW_ID = "_file", "_pos", "_row_id"
 
 
@@ -80,8 +85,10 @@ class Target:
         properties: Mapping[str, str],
         arguments: Iterable[str],
     ) -> Target:
-        """Open a table for a change, and refresh it."""
-        found = opened(table, catalog, properties, list(arguments)).refresh()
+        """Open a table for a change, and refresh it unless it is `held`."""
+        found = opened(table, catalog, properties, list(arguments))
+        if found is not _HELD.get():
+            found.refresh()
         branch, staged = write_target(found, options.get("branch"), session_audit(spark))
         return cls(spark, found, branch, {**(options.get("snapshot_properties") or {}), **staged}, options)
 
@@ -114,6 +121,19 @@ class Target:
             branch=self.branch,
             widened_by=widened_by,
         )
+
+
+@contextmanager
+def held(table: Table | None) -> Iterator[None]:
+    """Plan the changes of a table on the state that it has, not on the newest one.
+
+    So commits since then are conflicts: of a change by rows that were read from that state they may be part.
+    """
+    before = _HELD.set(table)
+    try:
+        yield
+    finally:
+        _HELD.reset(before)
 
 
 def row_types(schema: Schema, *, lineage: bool) -> st.StructType:

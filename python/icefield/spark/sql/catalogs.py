@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from icefield.catalog import Catalog, load_catalog
 from icefield.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError
@@ -48,6 +48,17 @@ class Target:
         return self.catalog.load_table(self.identifier)
 
 
+class _Part(NamedTuple):
+    """What behind the name of a table selects a part of it: one of these."""
+
+    #: A metadata table, or ``changes``.
+    metadata: str | None = None
+    as_of: int | str | None = None
+    timestamp_ms: int | None = None
+    #: Whether ``as_of`` is named as a tag.
+    is_tag: bool = False
+
+
 @dataclass(frozen=True)
 class Selected:
     """A table, and what behind its name selects a part of it: at most one of the others is there."""
@@ -57,6 +68,8 @@ class Selected:
     metadata: str | None = None
     as_of: int | str | None = None
     timestamp_ms: int | None = None
+    #: Whether ``as_of`` is named as a tag.
+    is_tag: bool = False
 
 
 class CatalogNames:
@@ -114,23 +127,23 @@ class CatalogNames:
             return None
         return Target(self.current, self.catalog(self.current), parts or self.namespace)
 
-    def selected(self, target: Target) -> Selected:
+    def selected(self, target: Target, load: Callable[[Catalog, tuple[str, ...]], Table] | None = None) -> Selected:
         """Load a table; behind its name may stand a metadata table, ``changes``, ``branch_b``, ``tag_t`` and so on.
 
         A table of the very name goes before, as in Java. ``t.files`` is of the table ``t`` in the current namespace if
         there is no namespace ``t``.
         """
+        load = load or (lambda catalog, identifier: catalog.load_table(identifier))
         catalog, (*name, last) = target.catalog, target.identifier
         try:
-            return Selected(target.table())
+            return Selected(load(catalog, target.identifier))
         except NotFoundError:
             chosen = _chosen(last)
             if len(name) == 1 and target.current and not catalog.namespace_exists(name):
                 name = [*target.current, *name]
             if chosen is None or len(name) < 2:  # noqa: PLR2004 - a namespace and a table
                 raise
-        metadata, as_of, timestamp_ms = chosen
-        return Selected(catalog.load_table(tuple(name)), metadata, as_of, timestamp_ms)
+        return Selected(load(catalog, tuple(name)), *chosen)
 
     def use(self, name: tuple[str, ...], *, is_namespace: bool) -> bool:
         """Make a catalog or namespace the current one; return whether it is one of icefield's."""
@@ -162,17 +175,17 @@ class CatalogNames:
             return False
 
 
-def _chosen(last: str) -> tuple[str | None, int | str | None, int | None] | None:
+def _chosen(last: str) -> _Part | None:
     """Return what the last part of a name selects of a table, if it does."""
     if last.lower() in (*InspectTable.names, "changes"):
-        return last.lower(), None, None
+        return _Part(last.lower())
     found = _SELECTOR.fullmatch(last)
     if found is None:
         return None
     reference, name, number, value = found.groups()
     if reference:
-        return None, name, None
-    return (None, int(value), None) if number == "snapshot_id" else (None, None, int(value))
+        return _Part(as_of=name, is_tag=reference == "tag")
+    return _Part(as_of=int(value)) if number == "snapshot_id" else _Part(timestamp_ms=int(value))
 
 
 def _checked(given: GivenCatalogs) -> GivenCatalogs:

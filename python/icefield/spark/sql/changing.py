@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
@@ -34,27 +35,29 @@ _TARGET, _SOURCE = "target", "source"
 def delete(run: Run, parsed: Delete, target: Target) -> None:
     """Delete the rows of a table for which a condition holds."""
     table, branch = written_branch(run, parsed.name, target)
-    sides = [Side.of(parsed.name, parsed.alias, _TARGET)]
+    sides = [Side.of(parsed.name, parsed.alias, _TARGET, _columns(table))]
     condition = F.lit(True) if parsed.condition is None else _evaluated(run, parsed.condition, sides)
-    delete_rows(run.spark, table, condition, branch=branch)
+    with run.as_read(table):
+        delete_rows(run.spark, table, condition, branch=branch)
 
 
 def update(run: Run, parsed: Update, target: Target) -> None:
     """Change values of the rows of a table for which a condition holds."""
     table, branch = written_branch(run, parsed.name, target)
-    sides = [Side.of(parsed.name, parsed.alias, _TARGET)]
+    sides = [Side.of(parsed.name, parsed.alias, _TARGET, _columns(table))]
     values = _assigned(run, table, parsed.assignments, sides, sides[0])
     condition = None if parsed.condition is None else _evaluated(run, parsed.condition, sides)
-    update_rows(run.spark, table, values, condition, branch=branch)
+    with run.as_read(table):
+        update_rows(run.spark, table, values, condition, branch=branch)
 
 
 def merge(run: Run, parsed: Merge, target: Target) -> None:
     """Change, delete and add rows by those of a source."""
     table, branch = written_branch(run, parsed.name, target)
     source = _source(run, parsed)
-    mine = Side.of(parsed.name, parsed.alias, _TARGET)
+    mine = Side.of(parsed.name, parsed.alias, _TARGET, _columns(table))
     columns = source.columns
-    other = Side.of(_source_name(run, parsed), parsed.source_alias, _SOURCE)
+    other = Side.of(_source_name(run, parsed), parsed.source_alias, _SOURCE, columns)
     if mine.names & other.names:
         raise run.statement.error(parsed.source.start, "the table and the source have the same name: add an alias")
     builder = merge_rows(
@@ -67,7 +70,12 @@ def merge(run: Run, parsed: Merge, target: Target) -> None:
     )
     for clause in parsed.clauses:
         _add(run, table, builder, clause, [mine, other], columns, evolve=parsed.evolve)
-    builder.execute()
+    with run.as_read(table):
+        builder.execute()
+
+
+def _columns(table: Table) -> list[str]:
+    return [field.name for field in table.schema().fields]
 
 
 def _source(run: Run, parsed: Merge) -> DataFrame:
@@ -100,10 +108,9 @@ def _add(
     """Add a clause; in those about one side, columns without a name in front are of that side."""
     mine, other = sides
     if clause.match == "not matched":
-        sides = [mine, Side(other.names, other.called, frozenset(name.lower() for name in columns))]
+        sides = [replace(mine, known=frozenset()), replace(other, columns=other.known)]
     elif clause.match == "not matched by source":
-        own = frozenset(field.name.lower() for field in table.schema().fields)
-        sides = [Side(mine.names, mine.called, own), other]
+        sides = [replace(mine, columns=mine.known), replace(other, known=frozenset())]
     condition = None if clause.condition is None else _evaluated(run, clause.condition, sides)
     if clause.action == "delete":
         delete_ = (

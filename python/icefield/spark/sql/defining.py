@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pyspark.sql import types as st
 
 from icefield.errors import NotFoundError, TableAlreadyExistsError
+from icefield.expressions import AlwaysTrue
 from icefield.partitioning import PartitionField, PartitionSpec
 from icefield.schema import Schema
+from icefield.spark.changing.deleting import delete as delete_rows
 from icefield.spark.sql.grammar.statements import (
     AlterNamespace,
     ColumnDefinition,
@@ -20,6 +23,7 @@ from icefield.spark.sql.grammar.statements import (
     PartitionTerm,
     Truncate,
 )
+from icefield.spark.sql.inserting import written_branch
 from icefield.spark.sql.running import Run
 from icefield.spark.sql.streamed import rows_of
 from icefield.spark.types import iceberg_schema
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from icefield.spark.sql.catalogs import Target
+    from icefield.table import Table
 
 __all__ = ["create_table", "drop_table", "namespaces", "truncate"]
 
@@ -69,8 +74,19 @@ def create_table(run: Run, parsed: CreateTable, target: Target) -> None:
     try:
         append(frame, table)
     except BaseException:
-        catalog.drop_table(name, purge_requested=True)
+        _drop_empty(target, table)
         raise
+
+
+def _drop_empty(target: Target, made: Table) -> None:
+    """Drop a table that was made for rows that could not be written, unless it is or has become another's.
+
+    Its files stay, as others may write to it in this very moment: there is its first metadata file only.
+    """
+    with suppress(NotFoundError):
+        now = target.table()
+        if now.table_uuid == made.table_uuid and not now.snapshots():
+            target.catalog.drop_table(target.identifier)
 
 
 def _optional(schema: st.StructType) -> st.StructType:
@@ -139,8 +155,9 @@ def drop_table(run: Run, parsed: DropTable, target: Target) -> None:
 
 
 def truncate(run: Run, parsed: Truncate, target: Target) -> None:
-    """Remove all rows of a table."""
-    run.table(parsed.name, target).delete()
+    """Remove all rows of a table or a branch, as DELETE without a condition does."""
+    table, branch = written_branch(run, parsed.name, target)
+    delete_rows(run.spark, table, AlwaysTrue(), branch=branch)
 
 
 def namespaces(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
@@ -11,7 +11,6 @@ from pyspark.sql import types as st
 from icefield.errors import ValidationError
 from icefield.expressions import AlwaysTrue, And, EqualTo, IsNull
 from icefield.spark.changing.overwriting import write
-from icefield.spark.names import quoted
 from icefield.spark.sql.grammar.statements import Insert
 from icefield.spark.types import spark_schema
 from icefield.spark.writing import append
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["insert", "written_branch"]
 
+_NESTED = (st.StructType, st.ArrayType, st.MapType)
 #: Numbers in the order in which each holds the values of those before.
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal", "float", "double")
 
@@ -37,20 +37,23 @@ def insert(run: Run, parsed: Insert, target: Target) -> None:
     frame = aligned(run, parsed, table, run.query(parsed.query))
     if not parsed.overwrite:
         append(frame, table, branch=branch)
-    elif parsed.replace_where is not None:
-        write(frame, table, "overwrite", filter=run.text(parsed.replace_where), branch=branch)
-    elif _is_dynamic(run, parsed, table):
-        write(frame, table, "dynamic", branch=branch)
-    else:
-        write(frame, table, "overwrite", filter=_replaced(run, parsed, table), branch=branch)
+        return
+    replaced = None if parsed.replace_where is not None or _is_dynamic(run) else _replaced(run, parsed, table)
+    with run.as_read(table):
+        if parsed.replace_where is not None:
+            write(frame, table, "overwrite", filter=run.text(parsed.replace_where), branch=branch)
+        elif replaced is not None:
+            write(frame, table, "overwrite", filter=replaced, branch=branch)
+        elif any(not field.transform.is_void for field in table.spec().fields):
+            write(frame, table, "dynamic", branch=branch)
+        elif not frame.isEmpty():
+            # All rows are in one partition, which only rows replace.
+            write(frame, table, "overwrite", branch=branch)
 
 
-def _is_dynamic(run: Run, parsed: Insert, table: Table) -> bool:
-    """Return whether the partitions that the rows are in are replaced, as Spark decides it."""
-    mode = str(run.spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static")).lower()
-    static = [piece for _, piece in parsed.partition if piece is not None]
-    partitioned = [field for field in table.spec().fields if not field.transform.is_void]
-    return mode == "dynamic" and len(partitioned) > len(static)
+def _is_dynamic(run: Run) -> bool:
+    """Return whether the partitions that the rows are in are replaced: as in Spark, that is so of every table then."""
+    return str(run.spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static")).lower() == "dynamic"
 
 
 def _replaced(run: Run, parsed: Insert, table: Table) -> Expression:
@@ -72,18 +75,22 @@ def written_branch(run: Run, name: Name, target: Target) -> tuple[Table, str | N
     Raises
     ------
     InvalidArgumentError
-        If the name is that of a metadata table, a tag or a snapshot; with line and column.
+        If the name is that of a metadata table, a tag or a snapshot, or there is no such branch; with line and column.
 
     """
     with run.at(name.start):
-        chosen = run.names.selected(target)
+        chosen = run.selected(target)
     if chosen.metadata is not None or chosen.timestamp_ms is not None or isinstance(chosen.as_of, int):
         raise run.statement.error(name.start, f"{name} can only be read")
     if chosen.as_of is None:
         return chosen.table, None
     reference = chosen.table.refs().get(chosen.as_of)
-    if reference is not None and reference.snapshot_ref_type == "tag":
+    if chosen.is_tag or (reference is not None and reference.snapshot_ref_type == "tag"):
         raise run.statement.error(name.start, f"{chosen.as_of} is a tag, which cannot be written to")
+    if reference is None and chosen.as_of != "main":
+        raise run.statement.error(
+            name.start, f"there is no branch {chosen.as_of}: create it by ALTER TABLE … CREATE BRANCH"
+        )
     return chosen.table, chosen.as_of
 
 
@@ -100,15 +107,36 @@ def aligned(run: Run, parsed: Insert, table: Table, frame: DataFrame) -> DataFra
             parsed.query.start,
             f"the query has {len(given)} columns ({', '.join(given)}), expected {len(names)}: {', '.join(names)}",
         )
+    # With a list of columns, Spark finds the fields of structs by name too.
+    return _assigned(run, frame, names, wanted, static, by_name=bool(parsed.columns))
+
+
+def _assigned(
+    run: Run,
+    frame: DataFrame,
+    names: Sequence[str],
+    wanted: Sequence[st.StructField],
+    static: dict[str, Column],
+    *,
+    by_name: bool,
+) -> DataFrame:
+    """Return rows whose columns become those of the table that have these names."""
     # PySpark parses the names of columns, and those of a query may be the same.
-    numbered = frame.toDF(*(f"c{n}" for n in range(len(given))))
-    kinds = dict(zip(names, numbered.schema.fields, strict=True))
-    fields = {one.name: one for one in wanted}
-    columns = [
-        assigned(F.col(kinds[name].name), kinds[name].dataType, fields[name].dataType, name).alias(name)
-        for name in names
-    ]
-    return numbered.select(*columns, *(column.alias(name) for name, column in static.items()))
+    rows = frame.toDF(*(f"c{n}" for n in range(len(names))))
+    kinds = {one.name: one.dataType for one in wanted}
+    columns, stored = [], []
+    for given, name in zip(rows.schema.fields, names, strict=True):
+        if isinstance(given.dataType, _NESTED) and isinstance(kinds[name], _NESTED):
+            spelled = _spelled(given.dataType, kinds[name], name, by_name=by_name, case_sensitive=run.case_sensitive)
+            columns.append(F.col(given.name).cast(spelled).alias(given.name))
+            nullable = st.StructType([st.StructField("x", kinds[name])]).toNullable().fields[0].dataType
+            stored.append(st.StructField(given.name, nullable))
+        else:
+            columns.append(assigned(F.col(given.name), given.dataType, kinds[name], name).alias(given.name))
+            stored.append(st.StructField(given.name, kinds[name]))
+    # What is in nested types becomes that of the table by Spark's own store assignment.
+    found = rows.select(*columns).to(st.StructType(stored)).toDF(*names)
+    return found.select("*", *(column.alias(name) for name, column in static.items()))
 
 
 def _static(run: Run, parsed: Insert, table: Table, wanted: Sequence[st.StructField]) -> dict[str, Column]:
@@ -147,11 +175,46 @@ def _named_columns(run: Run, parsed: Insert, wanted: Sequence[st.StructField]) -
 def _by_name(
     run: Run, parsed: Insert, frame: DataFrame, wanted: Sequence[st.StructField], static: dict[str, Column]
 ) -> DataFrame:
-    columns = []
-    for one in frame.schema.fields:
-        field = _column(run, wanted, one.name, parsed.query.start)
-        columns.append(assigned(F.col(quoted(one.name)), one.dataType, field.dataType, field.name).alias(field.name))
-    return frame.select(*columns, *(column.alias(name) for name, column in static.items()))
+    names = [_column(run, wanted, name, parsed.query.start).name for name in frame.columns]
+    if twice := [name for name in names if names.count(name) > 1 or name in static]:
+        raise run.statement.error(parsed.query.start, f"column {twice[0]} stands twice")
+    return _assigned(run, frame, names, wanted, static, by_name=True)
+
+
+def _spelled(given: st.DataType, wanted: st.DataType, name: str, *, by_name: bool, case_sensitive: bool) -> st.DataType:
+    """Return a given type with the fields of structs called after those of the wanted one that they are stored in.
+
+    Raises
+    ------
+    ValidationError
+        If values of the one type are not stored in columns of the other.
+
+    """
+
+    def inner(given: st.DataType, wanted: st.DataType, part: str) -> st.DataType:
+        return _spelled(given, wanted, f"{name}.{part}", by_name=by_name, case_sensitive=case_sensitive)
+
+    if isinstance(given, st.ArrayType) and isinstance(wanted, st.ArrayType):
+        return st.ArrayType(inner(given.elementType, wanted.elementType, "element"), given.containsNull)
+    if isinstance(given, st.MapType) and isinstance(wanted, st.MapType):
+        key = inner(given.keyType, wanted.keyType, "key")
+        return st.MapType(key, inner(given.valueType, wanted.valueType, "value"), given.valueContainsNull)
+    if isinstance(given, st.StructType) and isinstance(wanted, st.StructType):
+        own = wanted.fields
+        if by_name:
+            spell = str if case_sensitive else str.lower
+            found = {spell(one.name): one for one in wanted.fields}
+            own = [found[spell(one.name)] for one in given.fields if spell(one.name) in found]
+        if not len(own) == len(given.fields) == len(wanted.fields) == len({one.name for one in own}):
+            _misfit(given, wanted, name)
+        return st.StructType(
+            [
+                st.StructField(field.name, inner(one.dataType, field.dataType, field.name), one.nullable)
+                for one, field in zip(given.fields, own, strict=True)
+            ]
+        )
+    _require_stored(given, wanted, name)
+    return given
 
 
 def assigned(column: Column, given: st.DataType, wanted: st.DataType, name: str) -> Column:
@@ -165,18 +228,23 @@ def assigned(column: Column, given: st.DataType, wanted: st.DataType, name: str)
     """
     if given == wanted or isinstance(given, st.NullType):
         return column.cast(wanted)
+    _require_stored(given, wanted, name)
+    if _family(given) == _family(wanted) == "number" and not _holds(given, wanted):
+        return _checked(column, wanted, name)
+    return column.cast(wanted)
+
+
+def _require_stored(given: st.DataType, wanted: st.DataType, name: str) -> None:
+    if given == wanted or isinstance(given, st.NullType):
+        return
     if not isinstance(wanted, st.AtomicType) or not isinstance(given, st.AtomicType):
-        # Of nested types the append itself says what does not fit.
-        return column.cast(wanted) if type(given) is type(wanted) else _misfit(given, wanted, name)
+        _misfit(given, wanted, name)
     source, target = _family(given), _family(wanted)
-    if source == target == "number":
-        return column.cast(wanted) if _holds(given, wanted) else _checked(column, wanted, name)
-    if target in {"string", source} or {source, target} == {"date", "timestamp"}:
-        return column.cast(wanted)
-    return _misfit(given, wanted, name)
+    if target not in {"string", source} and {source, target} != {"date", "timestamp"}:
+        _misfit(given, wanted, name)
 
 
-def _misfit(given: st.DataType, wanted: st.DataType, name: str) -> Column:
+def _misfit(given: st.DataType, wanted: st.DataType, name: str) -> NoReturn:
     raise ValidationError(
         f"column {name!r}: {given.simpleString()} is not stored as {wanted.simpleString()}; use CAST in the query"
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import expressions as exp
 
-from icefield.spark.sql.grammar.text import Name, Piece, Statement
+from icefield.spark.sql.grammar.text import Name, Piece, Statement, Token
 from icefield.spark.sql.queries import Edit, column_tokens, parsed
 
 __all__ = ["Side", "requalified"]
@@ -23,13 +23,15 @@ class Side:
     called: str
     #: Its columns in lower case, for columns without a name in front; none where those stay as they are.
     columns: frozenset[str] = frozenset()
+    #: All its columns in lower case: one of them may be called as a side is in the changed text.
+    known: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, name: Name | None, alias: str | None, called: str, columns: Collection[str] = ()) -> Side:
-        """Return the side of a table with a name or an alias."""
+    def of(cls, name: Name | None, alias: str | None, called: str, known: Collection[str] = ()) -> Side:
+        """Return the side of a table with a name or an alias, and columns."""
         parts = () if name is None else tuple(part.lower() for part in name.parts)
         names = [(alias.lower(),)] if alias is not None else [parts[-width:] for width in range(1, len(parts) + 1)]
-        return cls(frozenset(names), called, frozenset(one.lower() for one in columns))
+        return cls(frozenset(names), called, known=frozenset(one.lower() for one in known))
 
 
 def requalified(statement: Statement, piece: Piece, sides: Sequence[Side]) -> list[Edit]:
@@ -68,10 +70,32 @@ def _edits(statement: Statement, piece: Piece, tree: exp.Expr, sides: Sequence[S
         side, width = _side(texts, sides)
         if side is not None and texts[0] not in inner:
             yield Edit(tokens[0].start, tokens[width - 1].end, side.called)
+        elif side is None and len(texts) > 1 and texts[0] in taken and texts[0] not in inner:
+            yield from _called_as_a_side(statement, tokens[0], sides, in_query=bool(list(_selects(column))))
         elif side is None and not list(_selects(column)):
             own = next((one for one in sides if texts[0] in one.columns), None)
             if own is not None:
                 yield Edit(tokens[0].start, tokens[0].start, f"{own.called}.")
+
+
+def _called_as_a_side(statement: Statement, first: Token, sides: Sequence[Side], *, in_query: bool) -> Iterator[Edit]:
+    """Return the edit of a field of a struct whose name is that of a side in the changed text.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If no table or column is called so, or several are; with line and column.
+
+    """
+    name = first.text.lower()
+    owners = [one for one in sides if name in (one.columns or one.known)]
+    if in_query and not owners:
+        return  # of a table of the query, whose columns are not known here
+    if len(owners) == 1 and not in_query:
+        yield Edit(first.start, first.start, f"{owners[0].called}.")
+        return
+    what = "may be a column of several tables: write the table in front" if owners else "is no table, alias or column"
+    raise statement.error(first.start, f"{first.text!r} {what}")
 
 
 def _side(texts: tuple[str, ...], sides: Sequence[Side]) -> tuple[Side | None, int]:

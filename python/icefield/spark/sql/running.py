@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 
 from icefield.errors import IcefieldError, InvalidArgumentError, NotFoundError
+from icefield.spark.changing.planned import held
 from icefield.spark.session import is_classic
 from icefield.spark.sql.catalogs import CatalogNames, Selected, Target
 from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement
@@ -26,6 +27,7 @@ from icefield.spark.types import arrow_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from icefield.catalog import Catalog
     from icefield.table import Table
 
 __all__ = ["CURRENT", "Args", "Run", "drop_views", "with_identifiers"]
@@ -34,10 +36,10 @@ Args: TypeAlias = Mapping[str, object] | Sequence[object] | None
 
 #: How many rows stand for those of the first table of a query, of the next one more: which distinguishes them.
 _FIRST_NUMBER = 7_000_000_000
-_OPERANDS = frozenset({"word", "quoted", "string", "number"})
-
 #: Functions that return the current catalog or namespace.
 CURRENT = ("current_catalog", "current_database", "current_schema")
+_OPERANDS = frozenset({"word", "quoted", "string", "number"})
+
 
 @dataclass
 class Run:
@@ -49,6 +51,10 @@ class Run:
     args: Args = None
     #: Names of the views that were made for it.
     views: list[str] = field(default_factory=list)
+    #: The tables that it has loaded: all uses of a table are of the same state.
+    loaded: dict[tuple[Catalog, tuple[str, ...]], Table] = field(default_factory=dict)
+    #: Those of which it reads rows.
+    read: list[Table] = field(default_factory=list)
 
     # Names
 
@@ -67,6 +73,26 @@ class Run:
         """
         with self.at(name.start):
             return target.table()
+
+    def selected(self, target: Target) -> Selected:
+        """Load what a name selects, once in a statement."""
+        return self.names.selected(target, self._load)
+
+    def _load(self, catalog: Catalog, identifier: tuple[str, ...]) -> Table:
+        key = (catalog, identifier)
+        if key not in self.loaded:
+            self.loaded[key] = catalog.load_table(identifier)
+        return self.loaded[key]
+
+    @contextmanager
+    def as_read(self, table: Table) -> Iterator[None]:
+        """Change a table on the state whose rows the statement has read, if it reads the table that it changes.
+
+        Rows that others add in between are in the newest state, and not among those that were read.
+        """
+        reads = any(one is table or one.table_uuid == table.table_uuid for one in self.read)
+        with held(table if reads else None):
+            yield
 
     @contextmanager
     def at(self, start: int) -> Iterator[None]:
@@ -184,9 +210,22 @@ class Run:
         self._pruned(list(known.values()), lambda: self.spark.sql(self.text(piece, edits)))
         return edits
 
+    def _current(self, piece: Piece) -> Iterator[Edit]:
+        """Return the values of functions that say where statements run, which Spark takes for its own catalog."""
+        if self.names.current is None:
+            return
+        tokens = self.statement.tokens
+        for at, token in enumerate(tokens[:-2]):
+            called = [one.text for one in tokens[at + 1 : at + 3]] == ["(", ")"]
+            if called and token.kind == "word" and token.text.lower() in CURRENT and tokens[at - 1].text != ".":
+                is_catalog = token.text.lower() == "current_catalog"
+                value = self.names.current if is_catalog else ".".join(self.names.namespace)
+                if piece.start <= token.start < piece.end:
+                    yield Edit(token.start, tokens[at + 2].end, quoted_text(value))
+
     def _view(self, use: TableUse, target: Target) -> tuple[str, Source]:
         with self.at(use.name.start):
-            chosen = self.names.selected(target)
+            chosen = self.selected(target)
         source = self.source(chosen, use.moment, use.name)
         name = f"icefield_{uuid.uuid4().hex}"
         self.views.append(name)
@@ -210,22 +249,9 @@ class Run:
         """Return the rows of what a name means, of Spark or of icefield."""
         target = self.target(name)
         if target is None:
-    def _current(self, piece: Piece) -> Iterator[Edit]:
-        """Return the values of functions that say where statements run, which Spark takes for its own catalog."""
-        if self.names.current is None:
-            return
-        tokens = self.statement.tokens
-        for at, token in enumerate(tokens[:-2]):
-            called = [one.text for one in tokens[at + 1 : at + 3]] == ["(", ")"]
-            if called and token.kind == "word" and token.text.lower() in CURRENT and tokens[at - 1].text != ".":
-                is_catalog = token.text.lower() == "current_catalog"
-                value = self.names.current if is_catalog else ".".join(self.names.namespace)
-                if piece.start <= token.start < piece.end:
-                    yield Edit(token.start, tokens[at + 2].end, quoted_text(value))
-
             return self.spark.table(quoted_name(*name.parts))
         with self.at(name.start):
-            chosen = self.names.selected(target)
+            chosen = self.selected(target)
         return self.source(chosen, name=name).read()
 
     def source(self, chosen: Selected, moment: Moment | None = None, name: Name | None = None) -> Source:
@@ -237,6 +263,7 @@ class Run:
             If there is no such snapshot; with line and column.
 
         """
+        self.read.append(chosen.table)
         as_of: int | str | datetime | None = chosen.as_of
         if chosen.timestamp_ms is not None:
             as_of = datetime.fromtimestamp(chosen.timestamp_ms / 1000, timezone.utc)
