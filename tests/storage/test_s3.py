@@ -134,3 +134,30 @@ def test_a_wrong_key_is_an_error_without_the_secret(endpoint: str, tmp_path: Pat
         catalog.create_table("db.t", schema=pa.schema([("id", pa.int64())]))
     assert "no-such-bucket" in str(caught.value)
     assert "not-to-be-seen" not in f"{caught.value} {caught.value!r} {catalog!r}"
+
+
+def test_a_folder_catalog_lives_on_s3(properties: dict[str, str]) -> None:
+    catalog = ice.load_catalog("folders", type="hadoop", warehouse=f"s3://{BUCKET}/folders", **properties)
+    catalog.create_namespace("a.b")
+    assert (catalog.list_namespaces(), catalog.list_namespaces("a")) == ([("a",)], [("a", "b")])
+    table = catalog.create_table("a.b.t", schema=pa.schema({"id": pa.int64()}))
+    for _ in range(2):
+        table.append(pa.table({"id": [1, 2]}))
+    assert table.metadata_location.endswith("/folders/a/b/t/metadata/v3.metadata.json")
+    assert catalog.list_tables("a.b") == [("a", "b", "t")]
+    # Two commits on top of one version: the server makes one object.
+    base = catalog._newest(catalog._folder(("a", "b", "t")))
+    versions = [
+        catalog._next("a.b.t", table.metadata, base._replace(version=3), gzipped=False),
+        catalog._next("a.b.t", table.metadata.apply([{"action": "remove-properties", "removals": ["x"]}]), base, False),
+    ]
+    assert [made is not None for made in versions] == [True, False]
+    assert catalog._put(f"{base.location}.other", b"1")
+    assert not catalog._put(f"{base.location}.other", b"2")
+    assert catalog.load_table("a.b.t").scan().count() == 4
+    with pytest.raises(ice.NamespaceNotEmptyError):
+        catalog.drop_namespace("a.b")
+    catalog.drop_table("a.b.t")
+    assert catalog.list_tables("a.b") == []
+    catalog.drop_namespace("a.b")
+    assert Storage(properties).list(f"s3://{BUCKET}/folders") == []

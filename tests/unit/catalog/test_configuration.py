@@ -178,7 +178,7 @@ def test_a_file_that_cannot_be_read_says_where(home, text, message):
         ({"uri": "s3://bucket/wh"}, UnsupportedFeatureError, "'warehouse'"),
         ({"uri": "jdbc:sqlite:x.db"}, UnsupportedFeatureError, "leave out 'jdbc:'"),
         ({"type": "REST", "uri": "host/v1"}, InvalidArgumentError, "must be http://host/path"),
-        ({"type": "glue"}, UnsupportedFeatureError, "supported types: in-memory, rest, sql"),
+        ({"type": "nessie"}, UnsupportedFeatureError, "supported types: .*in-memory, rest, sql"),
         ({"catalog-impl": "a.B"}, UnsupportedFeatureError, "names a Java class"),
         ({"uri": "wh/catalog.db"}, InvalidArgumentError, "is a path, not a URL; use sqlite:///wh/catalog.db"),
         ({"uri": "/wh/catalog.db"}, InvalidArgumentError, "use sqlite:////wh/catalog.db"),

@@ -47,7 +47,7 @@ def test_a_kind_that_a_package_brings(installed, kind):
 def test_our_own_kinds_stay_ours(installed, tmp_path):
     with ice.load_catalog("c", type="sql", uri=f"sqlite:///{tmp_path}/c.db") as catalog:
         assert type(catalog) is not Ours
-    assert registry.kinds() == ["in-memory", "rest", "sql", "other", "somebody"]
+    assert registry.kinds()[-5:] == ["in-memory", "rest", "sql", "other", "somebody"]
 
 
 def test_a_class_by_its_name(package):
@@ -65,7 +65,7 @@ def test_a_class_by_its_name(package):
             InvalidArgumentError,
             "type 'other': .* is not a subclass of icefield",
         ),
-        ({"type": "nobody"}, UnsupportedFeatureError, "supported types: in-memory, rest, sql, other, somebody"),
+        ({"type": "nobody"}, UnsupportedFeatureError, "supported types: .*in-memory, rest, sql, other, somebody"),
         ({"py-catalog-impl": "somebody.Other"}, InvalidArgumentError, "is not a subclass"),
         ({"py-catalog-impl": "somebody.Missing"}, InvalidArgumentError, "no attribute 'Missing'"),
         ({"py-catalog-impl": "nobody.Missing"}, NotInstalledError, "No module named 'nobody'"),
