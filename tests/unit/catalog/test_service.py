@@ -33,6 +33,8 @@ class Service(ice.Catalog):
         self.failure: Exception | None = None
         #: Whether nothing can be loaded after that.
         self.is_deaf = False
+        #: What another writer does just before the next commit.
+        self.meanwhile: Callable[[], object] | None = None
 
     def list_namespaces(self, namespace: IdentifierLike = ()) -> list[Identifier]:
         return [("n",)]
@@ -70,6 +72,9 @@ class Service(ice.Catalog):
         updates: Iterable[Mapping[str, object]],
     ) -> CommitTableResponse:
         requirements, updates = list(requirements), list(updates)
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
         self.asked.append(([each["type"] for each in requirements], [each["action"] for each in updates]))
         known = self.tables.get(self.identifier_to_tuple(identifier))
         if requirements == [{"type": "assert-create"}]:
@@ -245,6 +250,67 @@ def test_of_an_unknown_outcome_nothing_is_deleted(catalog: Service, failure: Exc
     catalog.is_deaf = False
     assert table.resolve_commit(raised.value).state == "committed"
     assert table.refresh().scan().count() == 4
+
+
+def expiring(catalog: Service, **properties: str) -> tuple[ice.Table, int, int]:
+    """A table with a snapshot that expires, whose file only that snapshot has, and the current snapshot."""
+    table = catalog.create_table("n.t", ROWS.schema, properties=properties).append(ROWS)
+    first = table.metadata.current_snapshot_id
+    table.overwrite(ROWS)
+    table = table.refresh()
+    last = table.metadata.current_snapshot_id
+    assert first is not None
+    assert last is not None
+    return table, first, last
+
+
+FUTURE = "2100-01-01T00:00:00+00:00"
+
+
+@pytest.mark.parametrize("kind", ["branch", "tag"])
+@pytest.mark.parametrize("kept", ["100", "1"])
+def test_files_stay_of_a_branch_or_tag_that_was_created_while_its_snapshot_expired(
+    catalog: Service, kind: str, kept: str
+) -> None:
+    table, first, _ = expiring(catalog, **{"write.metadata.previous-versions-max": kept})
+    files = data_files(catalog)
+    other = catalog.load_table("n.t")
+
+    def create() -> None:
+        with other.manage_snapshots() as change:
+            if kind == "branch":
+                change.create_branch(first, "audit")
+            else:
+                change.create_tag(first, "audit")
+
+    catalog.meanwhile = create
+    with pytest.warns(RuntimeWarning, match=f"{kind} audit was created at snapshot {first}"):
+        expired = table.expire_snapshots(older_than=FUTURE, retain_last=1)
+    assert data_files(catalog) == files
+    assert expired.deleted_files == []
+    assert catalog.load_table("n.t").scan().count() == 2
+
+
+def test_a_branch_that_moved_to_an_expiring_snapshot_keeps_it(catalog: Service) -> None:
+    table, first, _ = expiring(catalog)
+    files = data_files(catalog)
+    other = catalog.load_table("n.t")
+    catalog.meanwhile = lambda: other.manage_snapshots().rollback_to_snapshot(first).commit()
+    table.expire_snapshots(older_than=FUTURE, retain_last=1)
+    now = catalog.load_table("n.t")
+    assert now.metadata.current_snapshot_id == first
+    assert now.scan().to_arrow().sort_by("id") == ROWS
+    assert len(data_files(catalog)) == len(files) - 1
+
+
+def test_an_append_during_an_expiry_changes_nothing_about_it(catalog: Service) -> None:
+    table, first, _ = expiring(catalog)
+    other = catalog.load_table("n.t")
+    catalog.meanwhile = lambda: other.append(ROWS)
+    expired = table.expire_snapshots(older_than=FUTURE, retain_last=1)
+    assert first in expired.snapshot_ids
+    assert len(expired.data_files) == 1
+    assert catalog.load_table("n.t").scan().count() == 4
 
 
 def test_a_commit_that_is_refused_leaves_nothing(catalog: Service) -> None:

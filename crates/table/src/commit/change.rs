@@ -1,7 +1,7 @@
 //! Changes of a table. Each attempt to commit one computes its updates from the current table.
 
 use icefield_format::metadata::properties::check_set;
-use icefield_format::metadata::{MetadataUpdate, TableMetadata, UpdateRequirement};
+use icefield_format::metadata::{MetadataUpdate, TableMetadata, UpdateRequirement, requirements_for_update};
 
 use crate::error::Result;
 
@@ -12,6 +12,11 @@ pub trait Change {
     /// Called again with another `base` after each lost race. This is where a change checks for conflicts with what has
     /// been committed in between: an error ends the commit, and no part of the change is in the table.
     fn updates(&mut self, base: &TableMetadata) -> Result<Vec<MetadataUpdate>>;
+
+    /// Returns what a catalog service must check before it applies `updates`, which were computed from `base`.
+    fn requirements(&self, base: &TableMetadata, updates: &[MetadataUpdate]) -> Vec<UpdateRequirement> {
+        requirements_for_update(base, updates)
+    }
 
     /// The id of the snapshot whose presence in the table shows that the change has landed.
     fn snapshot_id(&self) -> Option<i64> {

@@ -1,6 +1,6 @@
 //! Combines a change of data with the metadata updates it needs.
 
-use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata};
+use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata, UpdateRequirement};
 
 use super::{Change, Updates};
 use crate::clock::now_ms;
@@ -27,6 +27,10 @@ impl<C: Change> Change for WithUpdates<C> {
         let between = MetadataBuilder::from_base(base, now_ms()).apply_all(all.iter().cloned())?.build()?;
         all.extend(self.change.updates(&between)?);
         Ok(all)
+    }
+
+    fn requirements(&self, base: &TableMetadata, updates: &[MetadataUpdate]) -> Vec<UpdateRequirement> {
+        self.change.requirements(base, updates)
     }
 
     fn snapshot_id(&self) -> Option<i64> {

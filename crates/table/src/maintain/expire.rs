@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use icefield_format::Limits;
 use icefield_format::manifest::{Entries, FileContent, ManifestFile};
 use icefield_format::metadata::retention::{ExpireSnapshots, Expiry};
-use icefield_format::metadata::{MetadataBuilder, MetadataCodec, MetadataUpdate, Snapshot, TableMetadata};
+use icefield_format::metadata::{
+    MetadataBuilder, MetadataCodec, MetadataUpdate, Snapshot, TableMetadata, UpdateRequirement, requirements_for_update,
+};
 
 use crate::clock::now_ms;
-use crate::commit::{Change, Committed};
+use crate::commit::{Change, Committed, read_metadata};
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::snapshot::parallel::locked;
@@ -112,6 +114,9 @@ impl ExpiredFiles {
 /// of file. If a file cannot be read, nothing that it may reference is deleted. Files outside the table's location,
 /// `write.data.path` and `write.metadata.path` are kept unless `external` says otherwise.
 ///
+/// A catalog service checks that no known branch or tag has moved, but cannot check that none was created. If one was,
+/// at a snapshot that expired, the service has dropped it: then no file is deleted, and `leftover` names it.
+///
 /// # Errors
 /// Any error of the commit; no file is then deleted.
 pub fn expire(table: &Table, request: ExpireSnapshots, cleanup: Cleanup, external: External) -> Result<Expired> {
@@ -120,7 +125,13 @@ pub fn expire(table: &Table, request: ExpireSnapshots, cleanup: Cleanup, externa
     let Some(Made { before, expiry }) = change.made else { return Ok(Expired::default()) };
     // Commits since then may reference more files.
     let after = committed.refresh().unwrap_or_else(|_| committed.clone());
+    let dropped = check_no_ref_dropped(table.storage(), &before, committed.metadata(), &expiry).err();
+    let cleanup = if dropped.is_some() { Cleanup::Nothing } else { cleanup };
     let mut expired = report(table.storage(), &before, after.committed(), &expiry, cleanup, external)?;
+    if let Some(error) = dropped {
+        log::warn!("{}: {error}; no file of the expired snapshots was deleted", before.location());
+        expired.leftover.add(&error);
+    }
     let all: Vec<&String> = expired.files.all().collect();
     let errors = table.storage().delete_all(&all);
     log::info!("{}: expired {} snapshots and deleted {} files", before.location(), expired.snapshots.len(), all.len());
@@ -168,6 +179,52 @@ impl Change for Expire {
         self.made = (!updates.is_empty()).then(|| Made { before: Arc::new(base.clone()), expiry });
         Ok(updates)
     }
+
+    /// No branch or tag may have moved, since it may now be at a snapshot that expires: the service would drop it.
+    fn requirements(&self, base: &TableMetadata, updates: &[MetadataUpdate]) -> Vec<UpdateRequirement> {
+        let mut all = requirements_for_update(base, updates);
+        for (name, reference) in base.refs() {
+            let (ref_name, snapshot_id) = (name.clone(), Some(reference.snapshot_id));
+            let unmoved = UpdateRequirement::AssertRefSnapshotId { ref_name, snapshot_id };
+            if !all.contains(&unmoved) {
+                all.push(unmoved);
+            }
+        }
+        all
+    }
+}
+
+/// Checks that no branch or tag was created at an expired snapshot between `before` and the commit: in the metadata
+/// files that the metadata log has in between. A catalog without a metadata log is trusted.
+fn check_no_ref_dropped(
+    storage: &Storage,
+    before: &TableMetadata,
+    after: &TableMetadata,
+    expiry: &Expiry,
+) -> Result<()> {
+    let removed: HashSet<i64> = expiry.removed_snapshots.iter().copied().collect();
+    let log: Vec<&str> = reachable::metadata_log(after).collect();
+    let known = reachable::metadata_log(before).last().and_then(|last| log.iter().rposition(|entry| *entry == last));
+    // After the log of `before` comes its own metadata file.
+    let between = match known {
+        Some(place) => log.get(place + 2..).unwrap_or_default(),
+        None if before.metadata_log().is_empty() => log.get(1..).unwrap_or_default(),
+        // The log was cut. It may begin with the file of `before`, whose references are known.
+        None => &log,
+    };
+    let check = |location: &&str| {
+        let metadata = read_metadata(storage, location)?;
+        for (name, reference) in metadata.refs() {
+            let (kind, id) = (&reference.kind, reference.snapshot_id);
+            if removed.contains(&id) && before.reference(name).is_none_or(|known| known.snapshot_id != id) {
+                return Err(Error::Validation(format!(
+                    "{kind} {name} was created at snapshot {id} while it expired, and the catalog has dropped both"
+                )));
+            }
+        }
+        Ok(())
+    };
+    between.iter().try_for_each(check)
 }
 
 impl Expire {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use icefield_format::metadata::{MetadataBuilder, TableMetadata};
+use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata, UpdateRequirement};
 use icefield_table::clock;
 use icefield_table::commit::{Committed, read_metadata, write_metadata};
 
@@ -85,7 +85,14 @@ impl Schedule {
             now.snapshots.insert(id, Expected { parent, number, rows });
         }
         for (name, end) in now.metadata.refs() {
-            let Some(to) = new.reference(name) else { return Err(format!("the branch {name} has gone")) };
+            let Some(to) = new.reference(name) else {
+                if drops_unknown(request, name) {
+                    // The writer deletes no files then.
+                    *self.is_untidy.lock().unwrap() = true;
+                    continue;
+                }
+                return Err(format!("the branch {name} has gone"));
+            };
             let mut at = Some(to.snapshot_id);
             while at.is_some_and(|at| at != end.snapshot_id) {
                 at = at.and_then(|at| now.snapshots[&at].parent);
@@ -94,4 +101,13 @@ impl Schedule {
         }
         Ok(())
     }
+}
+
+/// Whether a request removes snapshots without knowing of the branch. A service drops a branch with its snapshot, and no
+/// requirement can say that none was created meanwhile (docs/differences.md, "Branches created during an expiry").
+fn drops_unknown(request: &Request, name: &str) -> bool {
+    let Request::Updates(requirements, updates) = request else { return false };
+    let knows = |one: &UpdateRequirement| matches!(one, UpdateRequirement::AssertRefSnapshotId { ref_name, .. } if ref_name == name);
+    let removes = |one: &MetadataUpdate| matches!(one, MetadataUpdate::RemoveSnapshots { .. });
+    updates.iter().any(removes) && !requirements.iter().any(knows)
 }

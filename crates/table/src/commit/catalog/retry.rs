@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use icefield_format::metadata::properties::{
     COMMIT_MAX_RETRY_WAIT_MS, COMMIT_MIN_RETRY_WAIT_MS, COMMIT_NUM_RETRIES, COMMIT_TOTAL_RETRY_TIME_MS, Property,
 };
-use icefield_format::metadata::{MetadataUpdate, StringMap, requirements_for_update};
+use icefield_format::metadata::{MetadataUpdate, StringMap};
 
 use super::pointer::cause_of;
 use super::status::{Sought, look_for};
@@ -109,7 +109,7 @@ fn attempt(
     if updates.is_empty() {
         return Ok(Attempt::Found { committed: base, last_attempt: false });
     }
-    let requirements = requirements_for_update(&base.metadata, updates);
+    let requirements = change.requirements(&base.metadata, updates);
     Ok(match catalog.commit(&base, &requirements, updates)? {
         Outcome::Committed(committed) => Attempt::Landed(committed),
         Outcome::Lost(reason) => Attempt::Lost(reason, base.metadata.properties().clone()),
