@@ -15,6 +15,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import icefield as ice
 from icefield._core import Storage, TableMetadata, TableState
+from icefield.view import ViewVersion
+from icefield.view.metadata import changed, check, created, from_bytes
 
 #: An answer: its status, its body (an object is sent as JSON), and headers.
 Answer = tuple[int, object, dict[str, str]]
@@ -56,6 +58,7 @@ class Server:
         self.folder = folder
         self.namespaces: dict[tuple[str, ...], dict[str, str]] = {}
         self.tables: dict[tuple[tuple[str, ...], str], tuple[str, TableMetadata]] = {}
+        self.views: dict[tuple[tuple[str, ...], str], tuple[str, Any]] = {}
         #: The answer to ``/v1/config``.
         self.config: dict[str, Any] = {"defaults": {}, "overrides": {}}
         #: Each request, in order.
@@ -111,8 +114,8 @@ class Server:
 
     def _routed(self, asked: Asked, parts: list[str]) -> Answer:
         kind, method = parts[0], asked.method
-        if kind == "tables":
-            return self._rename(asked)
+        if kind in ("tables", "views"):
+            return self._rename(asked, self.tables if kind == "tables" else self.views, f"NoSuch{kind[:-1].title()}")
         if kind == "transactions":
             return self._several(asked)
         if len(parts) == 1:
@@ -126,6 +129,8 @@ class Server:
             return self._properties(asked, levels)
         if parts[2] == "register":
             return self._register(asked, levels)
+        if parts[2] in ("views", "register-view"):
+            return self._views(asked, levels, parts[3] if len(parts) > 3 else None)
         if len(parts) == 3:
             return self._list(asked, levels) if method == "GET" else self._create(asked, levels)
         return self._table(asked, levels, parts[3])
@@ -155,7 +160,7 @@ class Server:
 
     def _namespace(self, asked: Asked, levels: tuple[str, ...]) -> Answer:
         if asked.method == "DELETE":
-            if any(namespace == levels for namespace, _ in self.tables):
+            if any(namespace == levels for namespace, _ in [*self.tables, *self.views]):
                 return error(409, "NamespaceNotEmptyException")
             del self.namespaces[levels]
             return 204, None, {}
@@ -174,7 +179,7 @@ class Server:
 
     def _create(self, asked: Asked, levels: tuple[str, ...]) -> Answer:
         body = asked.body
-        if (levels, body["name"]) in self.tables:
+        if (levels, body["name"]) in self.tables or (levels, body["name"]) in self.views:
             return error(409, "AlreadyExistsException")
         made = TableState.stage(
             Storage(),
@@ -254,17 +259,50 @@ class Server:
             self._stored(name, metadata)
         return 204, None, {}
 
-    def _rename(self, asked: Asked) -> Answer:
+    def _views(self, asked: Asked, levels: tuple[str, ...], name: str | None) -> Answer:
+        if name is None and asked.method == "GET":
+            found = [{"namespace": list(one[0]), "name": one[1]} for one in self.views if one[0] == levels]
+            return self._paged("identifiers", found, asked)
+        if name is None:
+            key = (levels, asked.body["name"])
+            if key in self.views or key in self.tables:
+                return error(409, "AlreadyExistsException")
+            if where := asked.body.get("metadata-location"):
+                document = from_bytes(Storage().read(where), where)
+            else:
+                version = ViewVersion.from_json(asked.body["view-version"])
+                location = asked.body.get("location") or f"file://{self.folder}/{key[1]}"
+                document = created(location, asked.body["schema"], version, asked.body["properties"])
+            self.views[key] = (where or f"{document['location']}/metadata/v1.metadata.json", document)
+        else:
+            key = (levels, name)
+            if key not in self.views:
+                return error(404, "NoSuchViewException")
+        where, document = self.views[key]
+        if asked.method == "HEAD":
+            return 204, None, {}
+        if asked.method == "DELETE":
+            del self.views[key]
+            return 204, None, {}
+        if asked.method == "POST" and name is not None:
+            try:
+                check(document, asked.body["requirements"])
+            except ice.CommitFailedException as unmet:
+                return error(409, "CommitFailedException", str(unmet))
+            self.views[key] = where, changed(document, asked.body["updates"])
+        return 200, {"metadata-location": where, "metadata": self.views[key][1]}, {}
+
+    def _rename(self, asked: Asked, known: dict[Any, Any], missing: str) -> Answer:
         source, to = (
             (tuple(asked.body[end]["namespace"]), asked.body[end]["name"]) for end in ("source", "destination")
         )
-        if source not in self.tables:
-            return error(404, "NoSuchTableException")
+        if source not in known:
+            return error(404, f"{missing}Exception")
         if to[0] not in self.namespaces:
             return error(404, "NoSuchNamespaceException")
-        if to in self.tables:
+        if to in self.tables or to in self.views:
             return error(409, "AlreadyExistsException")
-        self.tables[to] = self.tables.pop(source)
+        known[to] = known.pop(source)
         return 204, None, {}
 
 

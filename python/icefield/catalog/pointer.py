@@ -5,17 +5,33 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from icefield._core import TableState
-from icefield._inputs.identifiers import IdentifierLike
+from icefield._inputs.identifiers import IdentifierLike, table_tuple
 from icefield._inputs.secrets import revealed
 from icefield.catalog.base import Catalog, CommitTableResponse, TableDefinition
 from icefield.catalog.locations import absolute_location
-from icefield.errors import MissingFileError, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
+from icefield.errors import (
+    AlreadyExistsError,
+    CommitFailedException,
+    CorruptDataError,
+    MissingFileError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NoSuchViewError,
+    StorageError,
+    TableAlreadyExistsError,
+    UnsupportedFeatureError,
+)
+from icefield.view import View
+from icefield.view.metadata import changed, check, created, file_name, from_bytes, to_bytes
 
 if TYPE_CHECKING:
     from icefield.table import Table
+    from icefield.view.catalog import ViewDefinition
+    from icefield.view.metadata import Document
 
 __all__ = ["PointerCatalog"]
 
@@ -65,6 +81,28 @@ class PointerCatalog(Catalog):
     @abstractmethod
     def rename_pointer(self, old: IdentifierLike, new: IdentifierLike) -> None:
         """Rename a table."""
+
+    # Pointers of views: a catalog that has views implements these too, and `list_views`.
+
+    def load_view_pointer(self, identifier: IdentifierLike) -> str:
+        """Return the location of a view's metadata file; `NoSuchViewError` if the view does not exist."""
+        raise self._missing_view(identifier)
+
+    def add_view_pointer(self, identifier: IdentifierLike, metadata_location: str) -> None:  # noqa: ARG002
+        """Add a view; `TableAlreadyExistsError` if a table or view has the name."""
+        raise UnsupportedFeatureError(f"{type(self).__name__} {self.name!r} has no views")
+
+    def swap_view_pointer(self, identifier: IdentifierLike, base: str, new: str) -> None:  # noqa: ARG002
+        """Point a view at new metadata if it still points at ``base``; the errors of `swap_pointer`."""
+        raise self._missing_view(identifier)
+
+    def remove_view_pointer(self, identifier: IdentifierLike) -> None:
+        """Remove a view; `NoSuchViewError` if the view does not exist."""
+        raise self._missing_view(identifier)
+
+    def rename_view_pointer(self, old: IdentifierLike, new: IdentifierLike) -> None:  # noqa: ARG002
+        """Rename a view."""
+        raise self._missing_view(old)
 
     def load_table(self, identifier: IdentifierLike) -> Table:
         """Load the current state of a table."""
@@ -134,6 +172,91 @@ class PointerCatalog(Catalog):
         """Rename a table; its files stay where they are."""
         self.rename_pointer(from_identifier, to_identifier)
         return self.load_table(to_identifier)
+
+    # Views
+
+    def load_view(self, identifier: IdentifierLike) -> View:
+        """Load the current state of a view."""
+        where = self.load_view_pointer(identifier)
+        return self._view(identifier, from_bytes(self.storage.read(where), where), where)
+
+    def view_exists(self, identifier: IdentifierLike) -> bool:
+        """Return whether there is a view of this name; its metadata is not read."""
+        try:
+            self.load_view_pointer(identifier)
+        except (NoSuchViewError, NoSuchNamespaceError):
+            return False
+        return True
+
+    def create_defined_view(self, identifier: IdentifierLike, definition: ViewDefinition) -> View:
+        """Create a view by its definition: write its metadata file, then add the pointer."""
+        namespace, name = table_tuple(identifier)
+        if not self.namespace_exists(namespace):
+            raise NoSuchNamespaceError(f"namespace {'.'.join(namespace)} does not exist in catalog {self.name}")
+        if definition.location is None:
+            location = self.default_location(namespace, name)
+        else:
+            location = absolute_location(definition.location, "the location of the view")
+        document = created(location, definition.columns, definition.version, definition.properties)
+        where = self._written(document, 0)
+        try:
+            self.add_view_pointer(identifier, where)
+        except (AlreadyExistsError, NoSuchNamespaceError, UnsupportedFeatureError):
+            # Nothing refers to our file.
+            self.storage.delete(where)
+            raise
+        return self._view(identifier, document, where)
+
+    def commit_view(
+        self,
+        identifier: IdentifierLike,
+        requirements: Iterable[Mapping[str, object]],
+        updates: Iterable[Mapping[str, object]],
+    ) -> View:
+        """Apply updates to a view if it meets the requirements, all or none."""
+        base = self.load_view_pointer(identifier)
+        document = from_bytes(self.storage.read(base), base)
+        check(document, requirements)
+        made = changed(document, updates)
+        number = base.rpartition("/")[2].partition("-")[0]
+        where = self._written(made, int(number) + 1 if number.isascii() and number.isdigit() else 0)
+        try:
+            self.swap_view_pointer(identifier, base, where)
+        except (CommitFailedException, NoSuchViewError):
+            self.storage.delete(where)
+            raise
+        return self._view(identifier, made, where)
+
+    def register_view(self, identifier: IdentifierLike, metadata_location: str) -> View:
+        """Register a view that exists in storage, by the location of its metadata file."""
+        document = from_bytes(self.storage.read(metadata_location), metadata_location)
+        self.add_view_pointer(identifier, metadata_location)
+        return self._view(identifier, document, metadata_location)
+
+    def rename_view(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> View:
+        """Rename a view, within its namespace or into another; its files stay where they are."""
+        self.rename_view_pointer(from_identifier, to_identifier)
+        return self.load_view(to_identifier)
+
+    def drop_view(self, identifier: IdentifierLike) -> None:
+        """Drop a view, and delete its current metadata file unless its property ``gc.enabled`` is ``false``."""
+        known = None
+        # Metadata that cannot be read do not keep a view.
+        with suppress(StorageError, CorruptDataError, UnsupportedFeatureError):
+            known = self.load_view(identifier)
+        self.remove_view_pointer(identifier)
+        if known is not None and known.properties.get("gc.enabled", "true").lower() != "false":
+            with suppress(StorageError):
+                self.storage.delete(known.metadata_location)
+
+    def _written(self, document: Document, number: int) -> str:
+        where = file_name(document, number)
+        self.storage.write(where, to_bytes(document))
+        return where
+
+    def _view(self, identifier: IdentifierLike, document: Document, where: str) -> View:
+        namespace, name = table_tuple(identifier)
+        return View((*namespace, name), document, where, self)
 
     def table_exists(self, identifier: IdentifierLike) -> bool:
         """Return whether there is a table of this name; its metadata is not read."""

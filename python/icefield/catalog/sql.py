@@ -8,22 +8,29 @@ the layout V0 lacks the column ``iceberg_type``: it is used unchanged, and upgra
 
 from __future__ import annotations
 
-import os
-import sqlite3
 import threading
 import warnings
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from icefield._inputs.arguments import property_names, property_texts
 from icefield._inputs.identifiers import Identifier, IdentifierLike, namespace_tuple, table_tuple
 from icefield._inputs.secrets import revealed
-from icefield._optional import require
 from icefield.catalog.base import PropertiesUpdateSummary
+from icefield.catalog.database import (
+    TABLE,
+    VIEW,
+    Database,
+    Layout,
+    TakenError,
+    creates_tables,
+    errors_of,
+    sqlalchemy,
+    url_of,
+)
 from icefield.catalog.pointer import PointerCatalog
-from icefield.catalog.sqlite import missing_database, open_sqlite, use_write_ahead_log
+from icefield.catalog.sqlite import missing_database
 from icefield.errors import (
     CommitFailedException,
     CommitStateUnknownException,
@@ -33,7 +40,8 @@ from icefield.errors import (
     NoSuchNamespaceError,
     NoSuchPropertyException,
     NoSuchTableError,
-    NotInstalledError,
+    NoSuchViewError,
+    NotFoundError,
     StorageError,
     TableAlreadyExistsError,
     UnsupportedFeatureError,
@@ -44,14 +52,12 @@ if TYPE_CHECKING:
 
 __all__ = ["SqlCatalog"]
 
-_TABLE = "TABLE"
-_VIEW = "VIEW"
+_NO_VIEWS = (
+    "the database has the layout V0, which has no views: open the catalog once with the property schema_version=v1 "
+    "(jdbc.schema-version in Java), which adds a column"
+)
 # Java's marker of a namespace without properties; never shown.
 _EXISTS = "exists"
-
-
-class _TakenError(StorageError):
-    """A key to be added already exists."""
 
 
 class SqlCatalog(PointerCatalog):
@@ -79,16 +85,16 @@ class SqlCatalog(PointerCatalog):
             msg = "SQL catalogs require the property 'uri', for example sqlite:///warehouse/catalog.db"
             raise NoSuchPropertyException(msg)
         # Until something is written, a file that is not there is a database with nothing in it.
-        self._missing = missing_database(_url(uri)) if _creates_tables(self.properties) else None
+        self._missing = missing_database(url_of(uri)) if creates_tables(self.properties) else None
         self._making = threading.Lock()
-        self._database = _Database(uri if self._missing is None else "sqlite://", self.properties)
+        self._database = Database(uri if self._missing is None else "sqlite://", self.properties)
 
     @property
     def _engine(self) -> sa.Engine:
         return self._database.engine
 
     @property
-    def _layout(self) -> _Layout:
+    def _layout(self) -> Layout:
         """The tables of the open database; ask with a connection: connecting may open another one."""
         return self._database.layout
 
@@ -96,124 +102,156 @@ class SqlCatalog(PointerCatalog):
         """Open the file of the database, which is created unless another process did."""
         with self._making:
             if self._missing is not None:
-                self._database = _Database(revealed(self.properties)["uri"], self.properties)
+                self._database = Database(revealed(self.properties)["uri"], self.properties)
                 self._missing = None
 
-    # Pointers
+    # Pointers, of tables and of views: rows of the same table
 
     def load_pointer(self, identifier: IdentifierLike) -> str:
         """Return the location of the metadata file of a table."""
-        namespace, table = table_tuple(identifier)
-        with self._read() as connection:
-            location = self._layout.tables.c.metadata_location
-            found = connection.execute(_sa().select(location).where(self._is_table(namespace, table))).scalar()
-            hint = "" if found else self._elsewhere(connection)
-        if not found:
-            raise self._missing_table(namespace, table, hint)
-        return str(found)
+        return self._load(TABLE, identifier)
 
     def add_pointer(self, identifier: IdentifierLike, metadata_location: str) -> None:
-        """Add a table, unless there is one of this name."""
-        namespace, table = table_tuple(identifier)
+        """Add a table, unless there is a table or view of this name."""
+        self._insert(TABLE, identifier, metadata_location)
+
+    def swap_pointer(self, identifier: IdentifierLike, base: str, new: str) -> None:
+        """Point a table at new metadata if it still points at ``base``, in one statement."""
+        self._exchange(TABLE, identifier, base, new)
+
+    def remove_pointer(self, identifier: IdentifierLike) -> None:
+        """Remove a table; its files stay."""
+        self._remove(TABLE, identifier)
+
+    def rename_pointer(self, old: IdentifierLike, new: IdentifierLike) -> None:
+        """Rename a table, unless there is a table or view of the new name."""
+        self._move(TABLE, old, new)
+
+    def load_view_pointer(self, identifier: IdentifierLike) -> str:
+        """Return the location of the metadata file of a view; the layout V0 has none."""
+        return self._load(VIEW, identifier)
+
+    def add_view_pointer(self, identifier: IdentifierLike, metadata_location: str) -> None:
+        """Add a view, unless there is a table or view of this name.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            If the database has the layout V0.
+
+        """
+        self._insert(VIEW, identifier, metadata_location)
+
+    def swap_view_pointer(self, identifier: IdentifierLike, base: str, new: str) -> None:
+        """Point a view at new metadata if it still points at ``base``, in one statement."""
+        self._exchange(VIEW, identifier, base, new)
+
+    def remove_view_pointer(self, identifier: IdentifierLike) -> None:
+        """Remove a view; its files stay."""
+        self._remove(VIEW, identifier)
+
+    def rename_view_pointer(self, old: IdentifierLike, new: IdentifierLike) -> None:
+        """Rename a view, unless there is a table or view of the new name."""
+        self._move(VIEW, old, new)
+
+    def _load(self, kind: str, identifier: IdentifierLike) -> str:
+        namespace, name = table_tuple(identifier)
+        with self._read() as connection:
+            location = self._layout.tables.c.metadata_location
+            found = connection.execute(sqlalchemy().select(location).where(self._is(kind, namespace, name))).scalar()
+            hint = "" if found else self._elsewhere(connection)
+        if not found:
+            raise self._absent(kind, namespace, name, hint)
+        return str(found)
+
+    def _insert(self, kind: str, identifier: IdentifierLike, metadata_location: str) -> None:
+        namespace, name = table_tuple(identifier)
         row = {
             "catalog_name": self.name,
             "table_namespace": ".".join(namespace),
-            "table_name": table,
+            "table_name": name,
             "metadata_location": metadata_location,
             "previous_metadata_location": None,
         }
         try:
             with self._write() as connection:
                 if self._layout.typed:
-                    row["iceberg_type"] = _TABLE
+                    row["iceberg_type"] = kind
+                elif kind == VIEW:
+                    raise UnsupportedFeatureError(_NO_VIEWS)
                 self._require_namespace(connection, namespace)
                 connection.execute(self._layout.tables.insert().values(row))
-        except _TakenError:
-            raise TableAlreadyExistsError(f"{'.'.join((*namespace, table))} already exists") from None
+        except TakenError:
+            raise TableAlreadyExistsError(f"{'.'.join((*namespace, name))} already exists") from None
 
-    def swap_pointer(self, identifier: IdentifierLike, base: str, new: str) -> None:
-        """Point a table at new metadata if it still points at ``base``, in one statement."""
-        namespace, table = table_tuple(identifier)
+    def _exchange(self, kind: str, identifier: IdentifierLike, base: str, new: str) -> None:
+        namespace, name = table_tuple(identifier)
         executed = False
         try:
             with self._write() as connection:
                 tables = self._layout.tables
                 statement = (
                     tables.update()
-                    .where(self._is_table(namespace, table), tables.c.metadata_location == base)
+                    .where(self._is(kind, namespace, name), tables.c.metadata_location == base)
                     .values(metadata_location=new, previous_metadata_location=base)
                 )
                 changed = connection.execute(statement).rowcount
                 executed = True
         except StorageError as error:
             # Before the statement ran, nothing was changed; after it, the answer to COMMIT may have been lost.
-            if executed and self._pointer_or_none(identifier) != new:
+            if executed and self._pointer_or_none(kind, identifier) != new:
                 raise CommitStateUnknownException(str(error)) from error
             if not executed:
                 raise CommitFailedException(str(error)) from error
             return
         except (KeyboardInterrupt, SystemExit) as stop:
             # SQLite has rolled back anything uncommitted; a server may still be about to commit.
-            if executed and (self._engine.name != "sqlite" or self._pointer_or_none(identifier) != base):
+            if executed and (self._engine.name != "sqlite" or self._pointer_or_none(kind, identifier) != base):
                 raise
             raise CommitFailedException("the commit was stopped before it was made") from stop
         if changed != 1:
-            self.load_pointer(identifier)  # dropped or renamed: says so
-            raise CommitFailedException(f"{'.'.join((*namespace, table))} was changed by another commit")
+            self._load(kind, identifier)  # dropped or renamed: says so
+            raise CommitFailedException(f"{'.'.join((*namespace, name))} was changed by another commit")
 
-    def _pointer_or_none(self, identifier: IdentifierLike) -> str | None:
+    def _pointer_or_none(self, kind: str, identifier: IdentifierLike) -> str | None:
         try:
-            return self.load_pointer(identifier)
-        except (StorageError, NoSuchTableError):
+            return self._load(kind, identifier)
+        except (StorageError, NoSuchTableError, NoSuchViewError):
             return None
 
-    def remove_pointer(self, identifier: IdentifierLike) -> None:
-        """Remove a table; its files stay."""
-        namespace, table = table_tuple(identifier)
+    def _remove(self, kind: str, identifier: IdentifierLike) -> None:
+        namespace, name = table_tuple(identifier)
         with self._write() as connection:
-            removed = connection.execute(self._layout.tables.delete().where(self._is_table(namespace, table))).rowcount
+            removed = connection.execute(self._layout.tables.delete().where(self._is(kind, namespace, name))).rowcount
         if removed != 1:
-            raise self._missing_table(namespace, table)
+            raise self._absent(kind, namespace, name)
 
-    def rename_pointer(self, old: IdentifierLike, new: IdentifierLike) -> None:
-        """Rename a table, unless there is one of the new name."""
-        namespace, table = table_tuple(old)
-        to_namespace, to_table = table_tuple(new)
-        values = {"table_namespace": ".".join(to_namespace), "table_name": to_table}
+    def _move(self, kind: str, old: IdentifierLike, new: IdentifierLike) -> None:
+        namespace, name = table_tuple(old)
+        to_namespace, to_name = table_tuple(new)
+        values = {"table_namespace": ".".join(to_namespace), "table_name": to_name}
         try:
             with self._write() as connection:
                 self._require_namespace(connection, to_namespace)
-                statement = self._layout.tables.update().where(self._is_table(namespace, table)).values(values)
+                statement = self._layout.tables.update().where(self._is(kind, namespace, name)).values(values)
                 changed = connection.execute(statement).rowcount
-        except _TakenError:
-            raise TableAlreadyExistsError(f"{'.'.join((*to_namespace, to_table))} already exists") from None
+        except TakenError:
+            raise TableAlreadyExistsError(f"{'.'.join((*to_namespace, to_name))} already exists") from None
         if changed != 1:
-            raise self._missing_table(namespace, table)
+            raise self._absent(kind, namespace, name)
+
+    def _absent(self, kind: str, namespace: Identifier, name: str, hint: str = "") -> NotFoundError:
+        if kind == VIEW:
+            return NoSuchViewError(f"view {'.'.join((*namespace, name))} does not exist in catalog {self.name}{hint}")
+        return self._missing_table(namespace, name, hint)
 
     def list_tables(self, namespace: IdentifierLike) -> list[Identifier]:
         """List the tables directly in a namespace."""
         return self._names(namespace, lambda layout: layout.is_table())
 
-    # Views
-
     def list_views(self, namespace: IdentifierLike) -> list[Identifier]:
-        """List the views directly in a namespace, which other programs have made; the layout V0 has none."""
+        """List the views directly in a namespace; the layout V0 has none."""
         return self._names(namespace, lambda layout: layout.is_view())
-
-    def drop_view(self, identifier: IdentifierLike) -> None:
-        """Drop a view; its files stay."""
-        namespace, view = table_tuple(identifier)
-        with self._write() as connection:
-            tables = self._layout.tables
-            statement = tables.delete().where(
-                tables.c.catalog_name == self.name,
-                tables.c.table_namespace == ".".join(namespace),
-                tables.c.table_name == view,
-                self._layout.is_view(),
-            )
-            removed = connection.execute(statement).rowcount
-        if removed != 1:
-            super().drop_view(identifier)
 
     # Namespaces
 
@@ -243,7 +281,7 @@ class SqlCatalog(PointerCatalog):
                 if self._namespace_is_there(connection, levels):
                     raise _namespace_taken(levels)
                 self._set_properties(connection, levels, {_EXISTS: "true", **given})
-        except _TakenError:
+        except TakenError:
             raise _namespace_taken(levels) from None
 
     def drop_namespace(self, namespace: IdentifierLike) -> None:
@@ -257,7 +295,7 @@ class SqlCatalog(PointerCatalog):
             self._require_namespace(connection, levels)
             # Views count as well as tables: they are rows of the same table.
             tables_here = (
-                _sa()
+                sqlalchemy()
                 .select(tables.c.table_name)
                 .where(tables.c.catalog_name == self.name, tables.c.table_namespace == name)
             )
@@ -308,28 +346,28 @@ class SqlCatalog(PointerCatalog):
 
     # Rows
 
-    def _names(self, namespace: IdentifierLike, kind: Callable[[_Layout], sa.ColumnElement[bool]]) -> list[Identifier]:
+    def _names(self, namespace: IdentifierLike, kind: Callable[[Layout], sa.ColumnElement[bool]]) -> list[Identifier]:
         levels = namespace_tuple(namespace)
         with self._read() as connection:
             tables = self._layout.tables
             here = (tables.c.catalog_name == self.name) & (tables.c.table_namespace == ".".join(levels))
             self._require_namespace(connection, levels)
-            found = connection.execute(_sa().select(tables.c.table_name).where(here, kind(self._layout)))
+            found = connection.execute(sqlalchemy().select(tables.c.table_name).where(here, kind(self._layout)))
             return sorted((*levels, str(name)) for (name,) in found)
 
-    def _is_table(self, namespace: Identifier, table: str) -> sa.ColumnElement[bool]:
+    def _is(self, kind: str, namespace: Identifier, name: str) -> sa.ColumnElement[bool]:
         tables = self._layout.tables
-        found: sa.ColumnElement[bool] = _sa().and_(
+        found: sa.ColumnElement[bool] = sqlalchemy().and_(
             tables.c.catalog_name == self.name,
             tables.c.table_namespace == ".".join(namespace),
-            tables.c.table_name == table,
-            self._layout.is_table(),
+            tables.c.table_name == name,
+            self._layout.is_view() if kind == VIEW else self._layout.is_table(),
         )
         return found
 
     def _all_namespaces(self, connection: sa.Connection, above: Identifier) -> list[Identifier]:
         """Return a namespace and those under it that have properties or contain something."""
-        select = _sa().select
+        select = sqlalchemy().select
         statements = [
             select(column).distinct().where(catalog == self.name, *_within(column, above))
             for catalog, column in (
@@ -354,7 +392,9 @@ class SqlCatalog(PointerCatalog):
             return f"; there is no database {self._missing} yet: the first namespace that is created makes it"
         names: set[str] = set()
         for table in (self._layout.tables, self._layout.properties):
-            names.update(str(name) for (name,) in connection.execute(_sa().select(table.c.catalog_name).distinct()))
+            names.update(
+                str(name) for (name,) in connection.execute(sqlalchemy().select(table.c.catalog_name).distinct())
+            )
         if not names or self.name in names:
             return ""
         listed = ", ".join(repr(name) for name in sorted(names))
@@ -363,7 +403,7 @@ class SqlCatalog(PointerCatalog):
     def _properties(self, connection: sa.Connection, levels: Identifier) -> dict[str, str]:
         table = self._layout.properties
         statement = (
-            _sa()
+            sqlalchemy()
             .select(table.c.property_key, table.c.property_value)
             .where(table.c.catalog_name == self.name, table.c.namespace == ".".join(levels))
         )
@@ -388,7 +428,7 @@ class SqlCatalog(PointerCatalog):
     def _read(self) -> Iterator[sa.Connection]:
         if self._missing is not None and self._missing.exists():
             self._make_database()
-        with _errors(self.name), self._database.one_at_a_time, self._engine.connect() as connection:
+        with errors_of(self.name), self._database.one_at_a_time, self._engine.connect() as connection:
             yield connection
 
     @contextmanager
@@ -396,7 +436,7 @@ class SqlCatalog(PointerCatalog):
         if self._missing is not None:
             self._make_database()
         with (
-            _errors(self.name),
+            errors_of(self.name),
             self._database.one_at_a_time,
             self._engine.connect().execution_options(icefield_write=True) as connection,
             connection.begin(),
@@ -408,99 +448,13 @@ class SqlCatalog(PointerCatalog):
         names: set[str] = set()
         with self._read() as connection:
             for table in (self._layout.tables, self._layout.properties):
-                found = connection.execute(_sa().select(table.c.catalog_name).distinct())
+                found = connection.execute(sqlalchemy().select(table.c.catalog_name).distinct())
                 names.update(str(name) for (name,) in found)
         return sorted(names)
 
     def close(self) -> None:
         """Let go of connections."""
         self._engine.dispose()
-
-
-class _Database:
-    """The connections to a database, and its tables."""
-
-    def __init__(self, uri: str, properties: Mapping[str, str]) -> None:
-        self.engine = _open(uri)
-        # A database in memory has a single connection, which threads share one at a time.
-        one_connection = isinstance(self.engine.pool, require("sqlalchemy.pool").StaticPool)
-        self.one_at_a_time: AbstractContextManager[object] = threading.RLock() if one_connection else nullcontext()
-        self.layout = _Layout(self.engine, properties)
-
-
-class _Layout:
-    """The two tables, as they are in this database."""
-
-    def __init__(self, engine: sa.Engine, properties: Mapping[str, str]) -> None:
-        sa = _sa()
-        metadata = sa.MetaData()
-        self.tables = sa.Table(
-            "iceberg_tables",
-            metadata,
-            sa.Column("catalog_name", sa.String(255), primary_key=True),
-            sa.Column("table_namespace", sa.String(255), primary_key=True),
-            sa.Column("table_name", sa.String(255), primary_key=True),
-            sa.Column("metadata_location", sa.String(1000)),
-            sa.Column("previous_metadata_location", sa.String(1000)),
-            sa.Column("iceberg_type", sa.String(5)),
-        )
-        self.properties = sa.Table(
-            "iceberg_namespace_properties",
-            metadata,
-            sa.Column("catalog_name", sa.String(255), primary_key=True),
-            sa.Column("namespace", sa.String(255), primary_key=True),
-            sa.Column("property_key", sa.String(255), primary_key=True),
-            sa.Column("property_value", sa.String(1000)),
-        )
-        with _errors("the database"):
-            if _creates_tables(properties):
-                self._create(engine, metadata)
-            wanted = properties.get("schema_version", properties.get("jdbc.schema-version", "")).lower()
-            self.typed = self._is_typed(engine)
-            if not self.typed and wanted == "v1":
-                self._upgrade(engine)
-
-    def is_table(self) -> sa.ColumnElement[bool]:
-        """Leave out views; rows of the layout V0 have no type and are tables."""
-        kind = self.tables.c.iceberg_type
-        found: sa.ColumnElement[bool] = (kind == _TABLE) | kind.is_(None) if self.typed else _sa().true()
-        return found
-
-    def is_view(self) -> sa.ColumnElement[bool]:
-        """Keep views alone."""
-        found: sa.ColumnElement[bool] = self.tables.c.iceberg_type == _VIEW if self.typed else _sa().false()
-        return found
-
-    @staticmethod
-    def _create(engine: sa.Engine, metadata: sa.MetaData) -> None:
-        there = set(_sa().inspect(engine).get_table_names())
-        if set(metadata.tables) <= there:
-            return
-        if engine.name == "sqlite" and not there:
-            use_write_ahead_log(engine)
-        for last in (False, True):
-            try:
-                with engine.connect().execution_options(icefield_write=True) as connection, connection.begin():
-                    metadata.create_all(connection)
-            except (_exc().OperationalError, _exc().ProgrammingError, _exc().IntegrityError):
-                # Another process may have made them in the same moment: then the second try finds them.
-                if last:
-                    raise
-            else:
-                return
-
-    def _is_typed(self, engine: sa.Engine) -> bool:
-        columns = _sa().inspect(engine).get_columns("iceberg_tables")
-        return any(column["name"] == "iceberg_type" for column in columns)
-
-    def _upgrade(self, engine: sa.Engine) -> None:
-        try:
-            with engine.connect().execution_options(icefield_write=True) as connection, connection.begin():
-                connection.execute(_sa().text("ALTER TABLE iceberg_tables ADD COLUMN iceberg_type VARCHAR(5)"))
-        except (_exc().OperationalError, _exc().ProgrammingError):
-            if not self._is_typed(engine):  # else another process was first
-                raise
-        self.typed = True
 
 
 def _namespace_taken(levels: Identifier) -> NamespaceAlreadyExistsError:
@@ -510,79 +464,10 @@ def _namespace_taken(levels: Identifier) -> NamespaceAlreadyExistsError:
     )
 
 
-def _sa() -> Any:
-    return require("sqlalchemy")
-
-
-def _exc() -> Any:
-    return require("sqlalchemy.exc")
-
-
-def _creates_tables(properties: Mapping[str, str]) -> bool:
-    return properties.get("init_catalog_tables", "true").lower() != "false"
-
-
 def _within(column: sa.Column[str], above: Identifier) -> list[sa.ColumnElement[bool]]:
     """Keep the namespace ``above`` and everything under it, by its exact name: LIKE of SQLite takes ``A`` for ``a``."""
     if not above:
         return []
     name = ".".join(above)
     beneath = f"{name}."
-    return [(column == name) | (_sa().func.substr(column, 1, len(beneath)) == beneath)]
-
-
-@contextmanager
-def _errors(where: str) -> Iterator[None]:
-    """Errors of the database as ours: without the statement and its parameters, and without the URL."""
-    try:
-        yield
-    except (_exc().SQLAlchemyError, sqlite3.Error) as error:
-        reason = getattr(error, "orig", None) or error
-        taken = isinstance(error, _exc().IntegrityError)
-        raise (_TakenError if taken else StorageError)(f"catalog {where}: {reason}") from error
-
-
-#: Open engines.
-_ENGINES: weakref.WeakSet[sa.Engine] = weakref.WeakSet()
-
-
-def _forked() -> None:
-    """Forget the connections of the parent in a forked child: a connection must not be shared, so it opens its own."""
-    for engine in list(_ENGINES):
-        engine.dispose(close=False)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
-
-
-def _url(uri: str) -> sa.URL:
-    try:
-        url: sa.URL = _sa().make_url(uri)
-    except _exc().ArgumentError:
-        # What cannot be parsed is not shown: it may hold a password.
-        msg = "catalog property 'uri' is not a valid database URL; expected, for example, sqlite:///folder/catalog.db"
-        raise InvalidArgumentError(msg) from None
-    return url
-
-
-def _open(uri: str) -> sa.Engine:
-    """Open an engine for the database of this URL."""
-    url = _url(uri)
-    if url.drivername in {"postgres", "postgresql"}:
-        require("psycopg")
-        url = url.set(drivername="postgresql+psycopg")
-    backend = url.get_backend_name()
-    if backend not in {"sqlite", "postgresql"}:
-        msg = f"catalogs in a {backend!r} database are not supported; supported: sqlite, postgresql"
-        raise UnsupportedFeatureError(msg)
-    try:
-        engine = open_sqlite(url) if backend == "sqlite" else _sa().create_engine(url, pool_pre_ping=True)
-    except _exc().NoSuchModuleError:
-        raise InvalidArgumentError(f"unknown database driver {url.drivername!r}") from None
-    except _exc().ArgumentError as error:
-        raise InvalidArgumentError(f"catalog property 'uri': {error}") from None
-    except ImportError as error:
-        raise NotInstalledError(f"the driver of the catalog's database is not installed: {error}") from None
-    _ENGINES.add(engine)
-    return engine
+    return [(column == name) | (sqlalchemy().func.substr(column, 1, len(beneath)) == beneath)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from icefield._inputs.arguments import field_texts, other_names, property_texts
 from icefield._inputs.frames import schema_of
-from icefield._inputs.identifiers import Identifier, IdentifierLike, namespace_tuple, table_tuple
+from icefield._inputs.identifiers import Identifier, IdentifierLike
 from icefield._inputs.secrets import guarded
 from icefield._outputs.html import html_of
 from icefield.errors import (
@@ -18,9 +18,9 @@ from icefield.errors import (
     NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     NoSuchTableError,
-    NoSuchViewError,
     TableAlreadyExistsError,
 )
+from icefield.view.catalog import ViewCatalog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,7 +93,7 @@ class Migration(Generic[TableClass_co]):
     bytes: int
 
 
-class TableCatalog(ABC, Generic[TableClass_co, TransactionClass_co, CreationClass_co]):
+class TableCatalog(ViewCatalog, Generic[TableClass_co, TransactionClass_co, CreationClass_co]):
     """What a `icefield.catalog.Catalog` does, for tables and transactions of any class."""
 
     def __init__(self, name: str, **properties: str) -> None:
@@ -154,34 +154,6 @@ class TableCatalog(ABC, Generic[TableClass_co, TransactionClass_co, CreationClas
         """Create a namespace unless it already exists."""
         with suppress(NamespaceAlreadyExistsError):
             self.create_namespace(namespace, properties)
-
-    # Views, of which no more is known than their names
-
-    def list_views(self, namespace: IdentifierLike) -> list[Identifier]:
-        """List the views directly in a namespace, which other programs have made; there are none in most catalogs."""
-        if not self.namespace_exists(namespace):
-            raise NoSuchNamespaceError(f"namespace {'.'.join(namespace_tuple(namespace))} does not exist")
-        return []
-
-    def view_exists(self, identifier: IdentifierLike) -> bool:
-        """Return whether there is a view of this name."""
-        namespace, name = table_tuple(identifier)
-        try:
-            return (*namespace, name) in self.list_views(namespace)
-        except NoSuchNamespaceError:
-            return False
-
-    def drop_view(self, identifier: IdentifierLike) -> None:
-        """Drop a view; its files stay.
-
-        Raises
-        ------
-        NoSuchViewError
-            If it does not exist.
-
-        """
-        namespace, name = table_tuple(identifier)
-        raise NoSuchViewError(f"view {'.'.join((*namespace, name))} does not exist in catalog {self.name}")
 
     # Tables
 

@@ -12,7 +12,7 @@ import pytest
 import icefield as ice
 from icefield.catalog.rest import RestCatalog
 from icefield.errors import NoSuchViewError
-from worlds.rest_server import Answer, Server, error, served
+from worlds.rest_server import After, Answer, Breaks, Server, error, served
 
 COLUMNS = pa.schema({"id": pa.int64()})
 VERSION: dict[str, Any] = {
@@ -56,13 +56,20 @@ def loaded(**change: object) -> Answer:
 def test_a_view_is_loaded(server: Server, catalog: RestCatalog) -> None:
     server.script(loaded(), ends="/views/v")
     view = catalog.load_view("n.v")
-    assert (view.identifier, view.uuid, view.location, view.properties) == (("n", "v"), "u", "file:///v", {})
+    assert (view.name(), view.uuid(), view.location(), view.properties) == (("n", "v"), "u", "file:///v", {})
     assert (view.queries, view.schema().column_names) == ({"spark": "SELECT 1"}, ["id"])
-    server.script(loaded(**{"current-version-id": 8}), (200, {"metadata": None}, {}), ends="/views/v")
-    with pytest.raises(ice.IcefieldError, match="no version-id 8 in versions"):
-        _ = catalog.load_view("n.v").queries
-    with pytest.raises(ice.IcefieldError, match="the answer has no view metadata"):
-        catalog.load_view("n.v")
+    broken = [
+        (loaded(**{"current-version-id": 8}), "there is no version 8"),
+        ((200, {"metadata": None}, {}), "the answer has no view metadata"),
+        (loaded(versions=None), "versions: expected a list of objects"),
+    ]
+    for answer, message in broken:
+        server.script(answer, ends="/views/v")
+        with pytest.raises(ice.errors.RESTError, match=message):
+            catalog.load_view("n.v")
+    server.script(loaded(**{"version-log": None, "properties": None}), ends="/views/v")
+    view = catalog.load_view("n.v")
+    assert (view.history(), view.properties) == ([], {})
     server.script(error(404, ""), (200, {}, {}), error(500, "x", "oh"), ends="/views/v")
     assert [catalog.view_exists("n.v") for _ in range(2)] == [False, True]
     with pytest.raises(ice.IcefieldError, match="oh"):
@@ -72,7 +79,8 @@ def test_a_view_is_loaded(server: Server, catalog: RestCatalog) -> None:
 def test_what_is_sent_to_replace_a_view(server: Server, catalog: RestCatalog) -> None:
     server.script(loaded(), error(409, "CommitFailedException"), loaded(), loaded(), ends="/views/v")
     others = pa.schema({"other": pa.int64()})
-    catalog.replace_view("n.v", others, {"duckdb": "FROM t"}, default_namespace="n.m", default_catalog="k")
+    sent_queries = {"duckdb": "FROM t", "spark": "TABLE t"}
+    catalog.replace_view("n.v", others, sent_queries, default_namespace="n.m", default_catalog="k")
     sent = server.of("POST", "/views/v")
     assert len(sent) == 2, "a lost race is run again"
     assert sent[0].body["requirements"] == [{"type": "assert-view-uuid", "uuid": "u"}]
@@ -83,7 +91,7 @@ def test_what_is_sent_to_replace_a_view(server: Server, catalog: RestCatalog) ->
         >= {
             "version-id": 8,
             "schema-id": -1,
-            "representations": [{"type": "sql", "sql": "FROM t", "dialect": "duckdb"}],
+            "representations": [{"type": "sql", "sql": sent_queries[name], "dialect": name} for name in sent_queries],
             "default-namespace": ["n", "m"],
             "default-catalog": "k",
         }.items()
@@ -91,11 +99,11 @@ def test_what_is_sent_to_replace_a_view(server: Server, catalog: RestCatalog) ->
     assert current == {"action": "set-current-view-version", "view-version-id": -1}
     server.script(*[loaded(), error(409, "x", "busy")] * 9, ends="/views/v")
     with pytest.raises(ice.CommitFailedException, match="busy"):
-        catalog.replace_view("n.v", COLUMNS, {"spark": "SELECT 1"})
-    server.script(loaded(), error(500, "x"), ends="/views/v")
+        catalog.replace_view("n.v", COLUMNS, {"spark": "SELECT 2"})
+    server.script(loaded(), error(500, "x"), loaded(), ends="/views/v")
     before = len(server.of("POST", "/views/v"))
     with pytest.raises(ice.CommitStateUnknownException):
-        catalog.replace_view("n.v", COLUMNS, {"spark": "SELECT 1"})
+        catalog.replace_view("n.v", COLUMNS, {"spark": "SELECT 2"})
     assert len(server.of("POST", "/views/v")) == before + 1
     for queries in ({}, "SELECT 1", {"spark": 1}):
         with pytest.raises(ice.InvalidArgumentError, match="the query by its dialect"):
@@ -120,6 +128,24 @@ def test_a_server_without_views(server: Server) -> None:
             do()
 
 
+@pytest.mark.parametrize(
+    "broken", [error(500, "InternalServerError"), error(504, "x"), Breaks()], ids=["500", "504", "no answer"]
+)
+@pytest.mark.parametrize("is_made", [True, False])
+def test_a_replacement_whose_answer_is_lost_is_looked_up(
+    server: Server, catalog: RestCatalog, broken: Answer | Breaks, is_made: bool
+) -> None:
+    catalog.create_view("n.v", COLUMNS, {"spark": "SELECT 1"})
+    server.script(After(broken) if is_made else broken, ends="/views/v", method="POST")
+    if is_made:
+        assert catalog.replace_view("n.v", COLUMNS, {"spark": "SELECT 2"}).queries == {"spark": "SELECT 2"}
+    else:
+        with pytest.raises(ice.CommitStateUnknownException):
+            catalog.replace_view("n.v", COLUMNS, {"spark": "SELECT 2"})
+    assert len(server.of("POST", "/views/v")) == 1
+    assert len(catalog.load_view("n.v").versions) == 1 + is_made
+
+
 @pytest.mark.parametrize(("do", "is_made"), [("drop", True), ("rename", True), ("rename", False)])
 def test_the_second_answer_to_a_change(server: Server, catalog: RestCatalog, do: str, is_made: bool) -> None:
     """The server answers that there is no such view, and has the renamed one if the first request made it."""
@@ -131,7 +157,7 @@ def test_the_second_answer_to_a_change(server: Server, catalog: RestCatalog, do:
         catalog.drop_view("n.v")
         assert len(server.of("DELETE")) == 2
     elif is_made:
-        assert catalog.rename_view("n.v", "n.w").identifier == ("n", "w")
+        assert catalog.rename_view("n.v", "n.w").name() == ("n", "w")
     else:
         with pytest.raises(NoSuchViewError):
             catalog.rename_view("n.v", "n.w")

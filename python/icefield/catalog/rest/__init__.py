@@ -5,6 +5,6 @@ from __future__ import annotations
 from icefield.catalog.rest.auth import Auth
 from icefield.catalog.rest.catalog import RestCatalog
 from icefield.catalog.rest.transactions import CatalogTransaction
-from icefield.catalog.rest.views import View
+from icefield.view import View
 
 __all__ = ["Auth", "CatalogTransaction", "RestCatalog", "View"]

@@ -50,6 +50,7 @@ VIEW_EXISTS = Route("HEAD", _VIEW)
 REPLACE_VIEW = Route("POST", _VIEW)
 DROP_VIEW = Route("DELETE", _VIEW)
 RENAME_VIEW = Route("POST", "/v1/{prefix}/views/rename")
+REGISTER_VIEW = Route("POST", f"{_NAMESPACE}/register-view")
 
 #: What a server has that does not list its routes, by the protocol.
 _OF_OLD = (
