@@ -11,6 +11,7 @@ __all__ = ["require"]
 
 # The extra of pyproject.toml that brings each package.
 _EXTRAS = {
+    "boto3": "glue",
     "duckdb": "duckdb",
     "httpx": "rest",
     "pandas": "pandas",

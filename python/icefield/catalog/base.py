@@ -237,11 +237,15 @@ class Catalog(TableCatalog[Table, Transaction, CreateTableTransaction]):
             if warehouse is None:
                 msg = "table location is missing: pass one, or set the catalog property 'warehouse'"
                 raise InvalidArgumentError(msg)
-            folder = "/".join((absolute_location(warehouse, "the property 'warehouse' of the catalog"), *namespace))
+            folder = self._folder_of(absolute_location(warehouse, "the property 'warehouse' of the catalog"), namespace)
         else:
             folder = absolute_location(folder, f"the property 'location' of the namespace {'.'.join(namespace)}")
         suffix = f"-{uuid4()}" if self.properties.get("unique-table-location", "").lower() == "true" else ""
         return f"{folder.rstrip('/')}/{table}{suffix}"
+
+    def _folder_of(self, warehouse: str, namespace: Identifier) -> str:
+        """Return the folder of a namespace that has no location."""
+        return "/".join((warehouse, *namespace))
 
     def _check_absent(self, identifier: IdentifierLike) -> None:
         namespace, name = table_tuple(identifier)

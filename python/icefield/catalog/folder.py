@@ -212,7 +212,7 @@ class FolderCatalog(Catalog):
     def register_table(self, identifier: IdentifierLike, metadata_location: str, overwrite: bool = False) -> Table:
         """Register the table that is in the folder of this name, by the location of one of its metadata files."""
         if overwrite:
-            raise UnsupportedFeatureError("folder catalogs do not register a table in the place of another")
+            raise UnsupportedFeatureError("folder catalogs do not register a table over an existing one")
         self._require_exclusive()
         metadata = TableState.load(self.storage, metadata_location).metadata
         self._create(identifier, metadata)

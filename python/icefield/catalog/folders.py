@@ -159,7 +159,7 @@ def _is_metadata(key: str) -> bool:
 
 @contextmanager
 def _errors(folder: str) -> Iterator[Path]:
-    """Give the path of a local folder; errors of the system become ours."""
+    """Yield the path of a local folder, and convert errors of the system."""
     path = "/" + folder.removeprefix("file:").lstrip("/")
     try:
         yield Path(path[1:] if os.name == "nt" else path)

@@ -61,6 +61,15 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         """,
     ),
     (
+        "honoured",
+        "Of Glue and DynamoDB catalogs.",
+        """
+        glue.id glue.endpoint glue.region glue.profile-name glue.access-key-id glue.secret-access-key
+        glue.session-token glue.role-arn glue.role-session-name glue.max-retries glue.retry-mode glue.skip-archive
+        glue.skip-name-validation
+        """,
+    ),
+    (
         "refused",
         "objects would be stored without the encryption that it asks for",
         """
@@ -80,6 +89,13 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         "requests are not signed by a catalog",
         """
         s3.signer s3.remote-signing-enabled
+        """,
+    ),
+    (
+        "refused",
+        "credentials of Lake Formation are not asked for",
+        """
+        glue.lakeformation-enabled
         """,
     ),
     (
@@ -201,7 +217,7 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         "For catalogs of other kinds.",
         """
         ssl. auth. auth rest. rest-scan-planning. rest-table-cache. signer. hive. lock-check-min-wait-time
-        lock-check-max-wait-time lock-check-retries list-all-tables glue. dynamodb. table-name gcp.bigquery.
+        lock-check-max-wait-time lock-check-retries list-all-tables dynamodb. table-name gcp.bigquery.
         """,
     ),
 )
@@ -212,7 +228,7 @@ PROPERTIES = tuple(CatalogProperty(name, effect, why) for effect, why, names in 
 _NAMES = frozenset(known.name for known in PROPERTIES if not known.name.endswith("."))
 _PREFIXES = tuple(known.name for known in PROPERTIES if known.name.endswith("."))
 #: Prefixes of storage properties, including unknown ones.
-_STORAGE = ("s3.", "gcs.", "adls.", "client.", "http.")
+_STORAGE = ("s3.", "gcs.", "adls.", "client.", "http.", "glue.")
 
 
 #: Names whose effect is missed if they are misspelt; those that begin longer ones end with a dot.
