@@ -249,10 +249,13 @@ impl RowChangePlan {
     /// Serializes the plan, for workers.
     ///
     /// # Errors
-    /// A filter that has no JSON form.
+    /// A filter that does not fit the schema of the new rows, or has no JSON form.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let (blocks, sections) = self.candidates.to_sections()?;
         let Settings { command, mode, branch, exact } = self.settings.clone();
+        // Bound: the literals of text are converted to the types of their columns by binding alone, and the form of an
+        // unbound filter does not say which types its literals have.
+        let conflicts = self.checks.conflicts.bind(self.table.current_schema(), self.checks.case_sensitive)?;
         let form = PlanForm {
             write: self.write.to_json()?,
             table: self.table.to_json_value(),
@@ -262,7 +265,7 @@ impl RowChangePlan {
             branch,
             exact,
             snapshot_id: self.checks.from,
-            conflicts: self.checks.conflicts.to_json()?,
+            conflicts: conflicts.to_json()?,
             case_sensitive: self.checks.case_sensitive,
             blocks,
         };
