@@ -3089,6 +3089,10 @@ class WritePlan:
     def write_id(self) -> str:
         """Id of the write, which is part of the names of its files."""
 
+    @property
+    def schema(self) -> Schema:
+        """The columns of the table as the commit leaves it."""
+
     def check(self, storage: Storage, schema: object, *, allow_missing: bool = True) -> None:
         """Raise ``ValidationError`` if rows of this schema cannot be written, without writing any."""
 

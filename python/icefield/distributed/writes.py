@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from icefield.arrow import ArrowSchemaExportable, Rows
     from icefield.metadata import TableMetadata
+    from icefield.schema import Schema
 
 __all__ = [
     "WRITE_ID",
@@ -133,6 +134,11 @@ class WritePlan:
     def write_id(self) -> str:
         """Id of the write, a part of the name of each of its files."""
         return self._core.write_id
+
+    @property
+    def schema(self) -> Schema:
+        """Columns of the table as the commit leaves it: with those that ``widened_by`` adds."""
+        return self._core.schema
 
     def check(self, storage: Storage, schema: ArrowSchemaExportable, *, allow_missing: bool = True) -> None:
         """Check that rows of these columns can be written, before any task starts.

@@ -19,6 +19,7 @@ use pyo3::types::PyBytes;
 use crate::capsule::{SchemaInput, StreamInput};
 use crate::entry::detached;
 use crate::errors::{Result, from_rows};
+use crate::format::schemas::schema::PySchema;
 use crate::held::Held;
 use crate::storage::PyStorage;
 use crate::table::changes::rows::counted;
@@ -83,6 +84,12 @@ impl PyWritePlan {
     #[getter]
     fn write_id(&self) -> String {
         self.0.operation.to_string()
+    }
+
+    /// The columns of the table as the commit leaves it.
+    #[getter]
+    fn schema(&self) -> PySchema {
+        PySchema(self.0.schema().clone())
     }
 
     /// Raise ``ValidationError`` if rows of this schema cannot be written, without writing any.

@@ -109,8 +109,8 @@ impl WritePlan {
         &self.spec
     }
 
-    /// The columns of its files.
-    pub(crate) fn schema(&self) -> &Schema {
+    /// The columns of its files, with those that the commit adds.
+    pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
