@@ -36,7 +36,7 @@ def _options(use: Use, effect: Literal["honoured", "harmless", "refused"], why: 
 
 
 _PLANNED = "A micro-batch is planned when Spark asks for it."
-_NO_DELETES = "An append writes no delete files."
+_DELETES = "Of the delete files of mode('overwrite') with overwrite-filter."
 
 #: All known options.
 OPTIONS: tuple[Option, ...] = (
@@ -87,7 +87,7 @@ OPTIONS: tuple[Option, ...] = (
     *_options("write", "harmless", "Spark's own: where it keeps the progress of a stream.", "checkpointLocation"),
     Option("shred-variants", "write", "refused", "variants are written whole", ("false",)),
     *_options("write", "harmless", "Variants are written whole.", "variant-inference-buffer-size"),
-    *_options("write", "harmless", _NO_DELETES, "delete-format", "delete-granularity", "target-delete-file-size-bytes"),
+    *_options("write", "honoured", _DELETES, "delete-format", "delete-granularity", "target-delete-file-size-bytes"),
     *_options("write", "harmless", "A null in a required column is refused where it is met.", "check-nullability"),
     *_options("write", "harmless", "Columns are found by name, in any order.", "check-ordering"),
     *_options("write", "harmless", "A task keeps files of many partitions open, in bounded memory.", "fanout-enabled"),
@@ -100,6 +100,9 @@ _SUMMARY = "snapshot-property."
 _PROPERTIES = {
     "target-file-size-bytes": "write.target-file-size-bytes",
     "write-format": "write.format.default",
+    "delete-format": "write.delete.format.default",
+    "delete-granularity": "write.delete.granularity",
+    "target-delete-file-size-bytes": "write.delete.target-file-size-bytes",
     "compression-codec": "write.{}.compression-codec",
     "compression-level": "write.{}.compression-level",
     "compression-strategy": "write.{}.compression-strategy",

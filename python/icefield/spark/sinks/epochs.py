@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from icefield.table import Table
 
-__all__ = ["QUERY_ID", "LastEpoch", "Once", "epoch", "last_epoch", "once"]
+__all__ = ["QUERY_ID", "LastEpoch", "Once", "epoch", "last_epoch", "may_have_write", "once"]
 
 #: What Spark calls the id of a query among the properties of its jobs.
 QUERY_ID = "sql.streaming.queryId"
@@ -94,3 +94,15 @@ def last_epoch(table: Table, branch: str, query_id: str) -> LastEpoch | None:
         if number.isdecimal():
             return LastEpoch(int(number), summary.get(WRITE_ID))
     return None
+
+
+def may_have_write(table: Table, branch: str, write_id: str, number: int, last: LastEpoch) -> bool:
+    """Return whether the table may have the files of a write of an epoch: the last committed one, or one before.
+
+    The snapshots tell, as far as they have not been expired; of the last epoch there is always one.
+    """
+    known = (snapshot.summary for snapshot in table.snapshots())
+    if any(summary is not None and summary.get(WRITE_ID) == write_id for summary in known):
+        return True
+    *_, oldest = ancestors_of(table.snapshot_by_name(branch), table.metadata)
+    return number < last.number and oldest.parent_snapshot_id is not None

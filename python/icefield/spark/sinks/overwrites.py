@@ -12,6 +12,7 @@ from icefield.distributed import RowRemover
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError, ValidationException
 from icefield.expressions import AlwaysTrue
 from icefield.metadata import ancestors_of
+from icefield.spark.letter_case import refuse_alike
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,14 +85,14 @@ def require_branch(plan: RowChangePlan, branch: str) -> None:
 def merge_schema(table: Table, schema: pa.Schema) -> None:
     """Add the columns of rows that a table lacks, and widen types, before the rows are written, as in Java.
 
-    Required columns stay so: Spark calls most columns nullable, whatever is in them.
+    Required columns stay so: Spark calls most columns nullable, whatever is in them. New columns that differ from
+    others in letter case only are refused: Spark does not tell a data source whether they are one for the session.
     """
-    import pyarrow as pa
-
-    required = {field.name for field in table.schema().fields if field.required}
-    rows = pa.schema([field.with_nullable(False) if field.name in required else field for field in schema])
+    before = table.schema()
+    wider = table.new_write(widened_by=schema).schema
+    refuse_alike(before, wider)
     with table.update_schema() as change:
-        change.union_by_name(rows)
+        change.union_by_name(wider)
 
 
 def _validate(options: SourceOptions, table: Table, branch: str, row_filter: str | None) -> None:

@@ -21,7 +21,7 @@ from icefield.spark.audit import task_audit, write_target
 from icefield.spark.changing.running import commit
 from icefield.spark.failures import sentence
 from icefield.spark.opening import SourceOptions
-from icefield.spark.sinks.epochs import QUERY_ID, epoch, last_epoch
+from icefield.spark.sinks.epochs import QUERY_ID, epoch, last_epoch, may_have_write
 from icefield.spark.sinks.overwrites import merge_schema, require_branch
 from icefield.spark.types import arrow_schema
 from icefield.spark.writing import Write, WriteSettings, write_task
@@ -107,8 +107,8 @@ class StreamWriter(DataSourceStreamWriter):
             raise
         lost = any(result.attempts_before for result in results)
         if last is not None and batchId <= last.number:
-            # The files may be those of that snapshot, if Spark commits the same results again.
-            if last.write_id != write.write_id:
+            # The files may be those of a snapshot, if Spark commits the same results again.
+            if not may_have_write(table, branch, write.write_id, batchId, last):
                 write.clean_up(written, search=lost)
             return
         once = epoch(query_id, batchId)
