@@ -10,7 +10,7 @@ import pyspark.sql.functions as F  # noqa: N812
 
 from icefield.errors import InvalidArgumentError
 from icefield.spark.keys import PartitionKey, with_keys
-from icefield.spark.types import spark_schema
+from icefield.spark.types import readable_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from icefield.table import Table
     from icefield.transforms import Transform
 
-__all__ = ["Distribution", "distributed", "distribution_of", "free_names", "is_small", "partition_keys"]
+__all__ = ["Distribution", "distributed", "distribution_of", "free_names", "has_all_keys", "is_small", "partition_keys"]
 
 #: How rows are brought together for the tasks that write them.
 Distribution: TypeAlias = Literal["hash", "range", "none"]
@@ -67,7 +67,7 @@ def distributed(df: DataFrame, table: Table, distribution: str | None = None) ->
         shuffled = keyed.repartitionByRange(*partitions, *directions)
     else:
         shuffled = keyed.repartition(*names)
-    if not keys or is_small(table):
+    if not has_all_keys(df, table) or is_small(table):
         # A task can keep a file open for each of so few partitions, and that costs less than to sort its rows.
         return shuffled.drop(*names), False
     return shuffled.sortWithinPartitions(*partitions).drop(*names), True
@@ -89,6 +89,23 @@ def partition_keys(df: DataFrame, table: Table) -> list[PartitionKey]:
     key_of = _key_maker(df, table)
     keys = (key_of(field.transform, field.source_id) for field in table.spec().fields)
     return [key for key in keys if key is not None]
+
+
+def has_all_keys(df: DataFrame, table: Table) -> bool:
+    """Return whether rows with the same partition values have the same keys, and some have others.
+
+    A column that the rows lack is the same in all of them.
+    """
+    key_of, schema, found = _key_maker(df, table), table.schema(), 0
+    for field in table.spec().fields:
+        if key_of(field.transform, field.source_id) is not None:
+            found += 1
+            continue
+        name = None if field.source_id is None else schema.find_column_name(field.source_id)
+        is_constant = field.transform.is_void or name is None or name.split(".")[0] not in df.columns
+        if not is_constant:
+            return False
+    return found > 0
 
 
 def _order(df: DataFrame, table: Table) -> list[tuple[PartitionKey, str]]:
@@ -113,7 +130,7 @@ def _directed(name: str, direction: str) -> Column:
 def _key_maker(df: DataFrame, table: Table) -> Callable[[Transform, int | None], PartitionKey | None]:
     """Return a function from a transform of a column to its key; None if nested, missing or of another type."""
     schema = table.schema()
-    types = {field.name: field.dataType.simpleString() for field in spark_schema(schema).fields}
+    types = {field.name: field.dataType.simpleString() for field in readable_columns(schema).fields}
     given = {field.name: field.dataType.simpleString() for field in df.schema.fields}
 
     def key_of(transform: Transform, source_id: int | None) -> PartitionKey | None:

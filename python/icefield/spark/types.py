@@ -7,6 +7,7 @@ expects, so the table of types is kept here and held by tests instead of being t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 
 import pyarrow as pa
@@ -41,6 +42,15 @@ def spark_schema(schema: Schema) -> st.StructType:
 
     """
     return st.StructType([_field(field, field.name) for field in schema.fields])
+
+
+def readable_columns(schema: Schema) -> st.StructType:
+    """Return the columns of `spark_schema` that this PySpark has a type for."""
+    found = []
+    for field in schema.fields:
+        with suppress(UnsupportedFeatureError):
+            found.append(_field(field, field.name))
+    return st.StructType(found)
 
 
 def _field(field: NestedField, path: str) -> st.StructField:

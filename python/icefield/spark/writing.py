@@ -21,6 +21,7 @@ from icefield.spark.audit import session_audit, write_target
 from icefield.spark.distributing import Distribution, distributed
 from icefield.spark.failures import raised_in_task, sentence
 from icefield.spark.jobs import Jobs
+from icefield.spark.letter_case import named_as_table
 from icefield.spark.opening import keywords_of, opened
 from icefield.spark.types import arrow_schema
 from icefield.spark.workers import begin_task, drivers_python
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from icefield.table import Table
     from icefield.table.rows import Isolation
 
-__all__ = ["RESULT", "Write", "WriteSettings", "append", "counted", "warn_of_left", "write_task"]
+__all__ = ["RESULT", "Write", "WriteSettings", "append", "counted", "known_loss", "warn_of_left", "write_task"]
 
 #: What a task of a write gives.
 RESULT = "files binary, file_count int, row_count bigint, byte_count bigint"
@@ -131,6 +132,7 @@ def append(
     where, staged = write_target(target, branch, session_audit(df.sparkSession))
     if made_before(target.metadata, where, idempotency_key):
         return counted([]) if dry_run else target
+    df = named_as_table(df, target.schema())
     columns = written_columns(schema_mode)
     settings = WriteSettings(memory_limit, allow_missing=columns["allow_missing"], dry_run=dry_run)
     write = Write.of_schema(target, arrow_schema(df.schema), settings=settings, evolve=columns["evolve"])
@@ -267,9 +269,10 @@ class Write:
         except Exception:
             self.clean_up(files)
             raise
+        lost = known_loss(lost_some)
         if not done.files_taken:
-            self.clean_up(files, search=lost_some())
-        elif lost_some():
+            self.clean_up(files, search=lost)
+        elif lost:
             warn_of_left(self.write_id, lambda: self.plan.discard_lost(self.storage, files))
         return done
 
@@ -286,6 +289,16 @@ class Write:
 
         """
         warn_of_left(self.write_id, lambda: self.plan.discard(self.storage, written, search=search))
+
+
+def known_loss(lost_some: Callable[[], bool]) -> bool:
+    """Return whether files of lost attempts may be left, after a commit: it stands, even if Spark can tell no more."""
+    try:
+        return lost_some()
+    except Exception as error:  # noqa: BLE001 - py4j, Spark Connect and the network have errors of their own
+        msg = f"the commit was made, but not whether attempts at tasks have left files: {error}"
+        warnings.warn(msg, RuntimeWarning, stacklevel=3)
+        return False
 
 
 def warn_of_left(write_id: str, delete: Callable[[], FilesLeft]) -> None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyspark.sql.functions as F  # noqa: N812
@@ -22,7 +22,7 @@ from icefield.errors import ArgumentTypeError, CorruptDataError, InvalidArgument
 from icefield.expressions import AlwaysFalse, AlwaysTrue, And, Expression, from_json
 from icefield.spark.filters import leaf_types
 from icefield.spark.session import is_classic
-from icefield.spark.types import spark_schema
+from icefield.spark.types import readable_columns
 from icefield.spark.workers import drivers_python
 
 if TYPE_CHECKING:
@@ -98,12 +98,20 @@ def found(spark: SparkSession, condition: Condition | None, schema: Schema) -> F
 
 
 def filter_of_join(source: DataFrame, condition: Column, schema: Schema) -> Expression:
-    """Return a filter that each row of the table matches which a join with a source finds a partner for."""
+    """Return a filter that each row of the table matches which a join with a source finds a partner for.
+
+    A condition about the current time has none: the join is planned again, later. By the time of the filter, a row of
+    the table could be left out that the join has to find, and its partner would be added beside it.
+    """
     spark = source.sparkSession
     if not is_classic(spark):
         return AlwaysTrue()
     joined = _unread(spark, schema).alias(TARGET).join(source, condition)
-    plan = joined._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
+    execution = joined._jdf.queryExecution()  # noqa: SLF001
+    current = spark._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()  # type: ignore[union-attr]  # noqa: SLF001
+    if execution.analyzed().containsPattern(current):
+        return AlwaysTrue()
+    plan = execution.optimizedPlan()
     if kind_of(plan) == "LocalRelation":
         return AlwaysFalse()
     usable: Expression = AlwaysTrue()
@@ -116,7 +124,8 @@ def filter_of_join(source: DataFrame, condition: Column, schema: Schema) -> Expr
 
 def _unread(spark: SparkSession, schema: Schema) -> DataFrame:
     """Return rows with the columns of the table, which the optimizer knows nothing of."""
-    columns = st.StructType([*spark_schema(schema).toNullable().fields, st.StructField(_MARK, st.BooleanType())])
+    # A column that this PySpark has no type for cannot be named, and is in nobody's way.
+    columns = st.StructType([*readable_columns(schema).toNullable().fields, st.StructField(_MARK, st.BooleanType())])
     with drivers_python():
         return spark.range(1).mapInArrow(_nothing, columns)
 
@@ -260,9 +269,13 @@ def _literal(value: Any, type_name: str) -> Json | None:
     return None if value is None or converted is None else converted(value)
 
 
+#: More digits than decimals of Spark have, so that none is rounded.
+_DIGITS = Context(prec=100)
+
+
 def _decimal(value: Any, scale: int) -> str | None:
     number = Decimal(str(value))
-    exact = number.quantize(Decimal(1).scaleb(-scale))
+    exact = number.quantize(Decimal(1).scaleb(-scale), context=_DIGITS)
     return format(exact, "f") if exact == number else None
 
 
@@ -276,17 +289,29 @@ def _date(value: Any) -> str | None:
     return text if re.fullmatch(r"(1[6-9]|[2-9]\d)\d\d-\d\d-\d\d", text) else None
 
 
-def _instant(value: Any) -> str:
-    instant = value.toInstant() if kind_of(value) == "Timestamp" else value
-    micros = instant.getEpochSecond() * 1_000_000 + instant.getNano() // 1000
-    return (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)).isoformat(
-        timespec="microseconds"
-    )
+#: The first instant that java.sql.Timestamp tells as Spark has it. Before 1900 Java's older classes have another
+#: calendar and other offsets of zones, by which literals near that limit are moved by up to a day.
+_FIRST = datetime(1900, 1, 3, tzinfo=timezone.utc)
+_LAST = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=timezone.utc)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def _instant(value: Any) -> str | None:
+    is_older_class = kind_of(value) == "Timestamp"
+    instant = value.toInstant() if is_older_class else value
+    micros: int = instant.getEpochSecond() * 1_000_000 + instant.getNano() // 1000
+    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    first = _FIRST if is_older_class else datetime.min.replace(tzinfo=timezone.utc)
+    # Python's datetime has the years 1 to 9999 alone.
+    if not (first - epoch) // _MICROSECOND <= micros <= (_LAST - epoch) // _MICROSECOND:
+        return None
+    return (epoch + micros * _MICROSECOND).isoformat(timespec="microseconds")
 
 
 def _local(value: Any) -> str | None:
     text = str(value)
-    if re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{3}(\d{3})?)?)?", text) is None:
+    # Year 0 is none of Python's.
+    if re.fullmatch(r"(?!0000)\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{3}(\d{3})?)?)?", text) is None:
         return None
     return datetime.fromisoformat(text).isoformat(timespec="microseconds")
 

@@ -25,7 +25,7 @@ from icefield.spark.changing.running import ACTION, DELETE, UPDATE, removals, ru
 from icefield.spark.changing.values import converted, value_column
 from icefield.spark.names import quoted
 from icefield.spark.opening import keywords_of
-from icefield.spark.types import spark_schema
+from icefield.spark.types import readable_columns, spark_schema
 from icefield.table import RowsChanged
 from icefield.table.outcomes import NOTHING_CHANGED
 
@@ -106,7 +106,10 @@ def delete(
         plan = target.plan("delete", known.filter, exact=True)
         return changed(run(target, plan, None, others=removals(target, plan)))
     plan = target.plan("delete", known.filter, exact=False)
-    rows = target_rows(target, plan, known.columns).alias(TARGET)
+    columns = known.columns
+    if columns is None:
+        columns = frozenset(readable_columns(target.table.schema()).names)
+    rows = target_rows(target, plan, columns).alias(TARGET)
     if known.column is not None:
         rows = rows.where(known.column)
     actions = rows.select(FILE, POSITION, F.lit(DELETE).alias(ACTION))

@@ -30,9 +30,10 @@ from icefield.spark.changing.planned import (
 )
 from icefield.spark.changing.running import ACTION, DELETE, INSERT, TWICE, UPDATE, run
 from icefield.spark.changing.values import converted, defaults, value_column
+from icefield.spark.letter_case import named_as_table
 from icefield.spark.names import quoted, quoted_path
 from icefield.spark.opening import keywords_of
-from icefield.spark.types import arrow_schema, spark_schema
+from icefield.spark.types import arrow_schema, readable_columns, spark_schema
 from icefield.table.merging import MergeResult, SchemaMode, written_columns
 from icefield.table.update.change import warn_of_lost
 
@@ -263,10 +264,6 @@ class Merge:
             warn_of_lost(self, "execute()")
 
 
-class _NotMade(Exception):
-    """Ends a change that was asked for its result alone."""
-
-
 class _Merging:
     """A merge that is carried out."""
 
@@ -283,6 +280,7 @@ class _Merging:
         self._clauses = clauses
         self._spark = target.spark
         self._table_schema = target.table.schema()
+        source = named_as_table(source, self._table_schema)
         self._source_names = [name for name in source.columns if name != COUNT]
         self._source = source.withColumn(_IN_SOURCE, F.lit(True)).alias(SOURCE)
         self._on = self._condition(on)
@@ -301,15 +299,17 @@ class _Merging:
         widened = arrow_schema(self._source.drop(_IN_SOURCE, COUNT).schema) if self._evolves else None
         row_filter = self._filter()
         plan = target.plan("merge", row_filter, exact=False, widened_by=widened)
-        actions = self._actions(
-            target_rows(target, plan).withColumn(_IN_TARGET, F.lit(True)).alias(TARGET), writes=writes
-        )
+        # Rows that are not written again need no columns but those of conditions.
+        columns = None if writes else readable_columns(self._table_schema).names
+        rows = target_rows(target, plan, columns).withColumn(_IN_TARGET, F.lit(True)).alias(TARGET)
+        actions = self._actions(rows, writes=writes)
         if target.dry_run:
             updated, deleted, inserted = counts_of(actions)
             return MergeResult(updated, inserted, deleted, 0, 0, 0, 0)
         matched = [clause for clause in self._clauses if clause.when == "matched"]
         deletes_all = len(matched) == 1 and matched[0].action == DELETE and matched[0].condition is None
-        done = run(target, plan, actions, unique=not deletes_all, twice=rules.twice)
+        inserts = any(clause.action == INSERT for clause in self._clauses)
+        done = run(target, plan, actions, unique=not deletes_all, twice=rules.twice, inserts=inserts)
         made = changed(done)
         return MergeResult(
             done.updated if made.rows_added or made.rows_removed else 0,
@@ -357,12 +357,7 @@ class _Merging:
         """Return the columns that are written, those included that the commit adds."""
         if not self._evolves:
             return self._table_schema
-        rows = arrow_schema(source.schema)
-        wider = self._table_schema
-        with suppress(_NotMade), self._target.table.update_schema() as change:
-            wider = change.union_by_name(rows).apply()
-            raise _NotMade
-        return wider
+        return self._target.table.new_write(widened_by=arrow_schema(source.schema)).schema
 
     def _check_columns(self) -> None:
         """Refuse columns that only one side has, as the schema mode and ``extra_columns`` say."""
@@ -408,7 +403,7 @@ class _Merging:
         joined = rows.join(self._source, self._on, how)
         choice = self._choice()
         chosen = joined.withColumn(_CLAUSE, choice).where(F.col(_CLAUSE) > 0)
-        return self._with_values(chosen) if writes else chosen.select(FILE, POSITION, self._action())
+        return self._with_values(chosen) if writes else chosen.select(*_places(FILE, POSITION), self._action())
 
     def _choice(self) -> Column:
         """Return the number of the clause that applies to a joined row: from 1, or 0."""
@@ -435,18 +430,10 @@ class _Merging:
         types = {field.name: field for field in spark_schema(self._schema).fields}
         old = {field.name for field in self._table_schema.fields}
         updates = any(clause.action == UPDATE for clause in clauses.values())
-        raw: list[Column] = []
-        wanted: list[st.StructField] = []
-
-        def add(value: Column, of: str) -> str:
-            label = f"v{len(raw)}"
-            raw.append(value.alias(label))
-            wanted.append(st.StructField(label, types[of].dataType))
-            return label
-
+        values = _Values(types)
         kept = {}
         assigned = {number: self._values(clause) for number, clause in clauses.items()}
-        names = [name for name in self._names if updates or any(name in values for values in assigned.values())]
+        names = [name for name in self._names if updates or any(name in given for given in assigned.values())]
         if updates:
             never = {
                 name
@@ -454,20 +441,21 @@ class _Merging:
                 if not all(name in assigned[number] for number, clause in clauses.items() if clause.action == UPDATE)
             }
             refuse_cut(self._table_schema, never)
-            kept = {name: add(F.col(quoted_path([TARGET, name])), name) for name in names if name in old}
+            kept = {name: values.add(F.col(quoted_path([TARGET, name])), name) for name in names if name in old}
         chosen_by: dict[str, list[tuple[int, str | None]]] = {name: [] for name in names}
         fallback = defaults(self._schema)
         for number, clause in clauses.items():
             for name in names:
                 if name in assigned[number]:
-                    chosen_by[name].append((number, add(assigned[number][name], name)))
+                    lacks = clause.action == INSERT and clause.values is None and self._rules.schema_mode != "strict"
+                    added = values.add(assigned[number][name], name, number, may_lack=lacks)
+                    chosen_by[name].append((number, added))
                 elif clause.action == INSERT and name in fallback:
-                    chosen_by[name].append((number, add(fallback[name], name)))
+                    chosen_by[name].append((number, values.add(fallback[name], name, number)))
                 elif clause.action == INSERT:
                     chosen_by[name].append((number, None))
         places = [FILE, POSITION, *([ROW_ID] if self._target.has_lineage else [])]
-        valued = chosen.select(*raw, *places, _CLAUSE)
-        valued = converted(valued, st.StructType(wanted), [*places, _CLAUSE])
+        valued = values.of(chosen, _places(*places), [*places, _CLAUSE])
         columns = []
         for name in names:
             value = F.col(kept[name]) if name in kept else None
@@ -485,6 +473,44 @@ class _Merging:
             }
         given = {name: self._in_source(name) for name in self._names}
         return {name: F.col(quoted_path([SOURCE, other])) for name, other in given.items() if other is not None}
+
+
+class _Values:
+    """Values of clauses, each in a column of its own, which become values of the table's types."""
+
+    def __init__(self, types: Mapping[str, st.StructField]) -> None:
+        self._types = types
+        self._raw: list[Column] = []
+        self._wanted: list[st.StructField] = []
+        #: The columns of the table by labels.
+        self._called: dict[str, str] = {}
+        self._may_lack: set[str] = set()
+
+    def add(self, value: Column, name: str, number: int | None = None, *, may_lack: bool = True) -> str:
+        """Add the value that a clause has for a column, or the old one; return its label.
+
+        ``may_lack`` tells whether a struct may lack optional fields: one of a new row, as in appends, and an old one,
+        to which the commit adds fields.
+        """
+        label = f"v{len(self._raw)}"
+        # The value of another clause may fail for a row: a division, a number that does not fit.
+        self._raw.append((value if number is None else F.when(F.col(_CLAUSE) == number, value)).alias(label))
+        self._wanted.append(st.StructField(label, self._types[name].dataType))
+        self._called[label] = name
+        if may_lack:
+            self._may_lack.add(label)
+        return label
+
+    def of(self, chosen: DataFrame, places: list[Column], others: list[str]) -> DataFrame:
+        """Return the values for rows to which clauses apply, by label."""
+        valued = chosen.select(*self._raw, *places, _CLAUSE)
+        wanted = st.StructType(self._wanted)
+        return converted(valued, wanted, others, called=self._called, may_lack=self._may_lack)
+
+
+def _places(*names: str) -> list[Column]:
+    """Return where rows of the table are; a source may have columns of these names."""
+    return [F.col(f"{TARGET}.{name}").alias(name) for name in names]
 
 
 def _chosen(number: int, label: str | None, others: Column | None) -> Column | None:

@@ -11,7 +11,8 @@ from icefield.errors import InvalidArgumentError
 from icefield.expressions import AlwaysTrue
 from icefield.spark.changing.outcomes import changed
 from icefield.spark.changing.planned import ChangeOptions, Target
-from icefield.spark.changing.running import RESULT, removals, run
+from icefield.spark.changing.running import COUNTS, removals, run
+from icefield.spark.letter_case import named_as_table
 from icefield.spark.opening import keywords_of
 from icefield.spark.types import arrow_schema
 from icefield.spark.writing import Write, WriteSettings, counted
@@ -103,6 +104,7 @@ def write(
     target = Target.of(df.sparkSession, table, options, catalog, properties, keywords_of(write))
     if target.made_before:
         return NOTHING_CHANGED
+    df = named_as_table(df, target.table.schema())
     columns = written_columns(schema_mode)
     settings = WriteSettings(memory_limit, allow_missing=columns["allow_missing"], dry_run=dry_run)
     schema = arrow_schema(df.schema)
@@ -110,7 +112,7 @@ def write(
         plan = target.plan("overwrite", filter, exact=True, widened_by=schema if columns["evolve"] else None)
         new = Write.checked(plan.write, target.table, schema, settings).payload(df, target.table, distribution)
         numbers = ("file_count", "row_count", "byte_count")
-        whole = new.select(F.lit("added").alias("part"), "files", *numbers, *(F.lit(0).alias(n) for n in RESULT[-3:]))
+        whole = new.select(F.lit("added").alias("part"), "files", *numbers, *(F.lit(0).alias(n) for n in COUNTS))
         return changed(run(target, plan, None, others=[whole, *removals(target, plan)]))
     new_write = Write.of_schema(target.table, schema, settings=settings, evolve=columns["evolve"])
     written, jobs = new_write.run(df, target.table, distribution)

@@ -13,7 +13,9 @@ from pyspark.sql import types as st
 
 from icefield.distributed import made_before
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
+from icefield.schema import Schema
 from icefield.spark.audit import session_audit, write_target
+from icefield.spark.letter_case import is_case_sensitive
 from icefield.spark.opening import opened
 from icefield.spark.reading import decoded
 from icefield.spark.session import at_once
@@ -24,10 +26,10 @@ if TYPE_CHECKING:
 
     from icefield.distributed import RowChangePlan
     from icefield.expressions import Expression
-    from icefield.schema import Schema
     from icefield.spark.distributing import Distribution
     from icefield.table import Table
     from icefield.table.rows import Isolation, RowMode
+    from icefield.types import Type
 
 __all__ = [
     "FILE",
@@ -136,18 +138,19 @@ def held(table: Table | None) -> Iterator[None]:
         _HELD.reset(before)
 
 
-def row_types(schema: Schema, *, lineage: bool) -> st.StructType:
-    """Return the columns of the rows of a plan."""
+def row_types(schema: Schema, *, lineage: bool, names: Iterable[str] | None = None) -> st.StructType:
+    """Return the columns of the rows of a plan: all of the table or some, and the places of rows."""
     more = [(FILE, st.StringType()), (POSITION, st.LongType()), *([(ROW_ID, st.LongType())] if lineage else [])]
+    if names is not None:
+        wanted = set(names)
+        schema = Schema(*(field for field in schema.fields if field.name in wanted))
     columns = spark_schema(schema).toNullable().fields
     return st.StructType([*columns, *(st.StructField(name, kind) for name, kind in more)])
 
 
 def target_rows(target: Target, plan: RowChangePlan, columns: Iterable[str] | None = None) -> DataFrame:
     """Return the rows of a plan: some columns or all, the places of the rows, and their ids if they have any."""
-    whole = row_types(target.table.schema(), lineage=target.has_lineage)
-    wanted = set(whole.names if columns is None else columns)
-    schema = st.StructType([one for one in whole.fields if one.name in wanted or FIELD_ID not in one.metadata])
+    schema = row_types(target.table.schema(), lineage=target.has_lineage, names=columns)
     names = None if columns is None else [one.name for one in schema.fields if FIELD_ID in one.metadata]
     tasks = plan.tasks(names, parallelism=at_once(target.spark))
     return decoded(target.spark, tasks, target.table.storage, schema, target.options.get("memory_limit"))
@@ -157,11 +160,16 @@ def refuse_cut(schema: Schema, kept: Iterable[str]) -> None:
     """Refuse to write columns again whose values Spark cannot hold."""
     names = set(kept)
     for field in schema.fields:
-        if field.name in names and "_ns" in str(field.field_type):
+        if field.name in names and _has_nanoseconds(field.field_type):
             raise UnsupportedFeatureError(
                 f"column {field.name}: Spark has no nanoseconds, so rows that keep their values of {field.field_type} "
                 "would lose some: change them by icefield.Table, in the driver"
             )
+
+
+def _has_nanoseconds(kind: Type) -> bool:
+    is_one = str(kind) in {"timestamp_ns", "timestamptz_ns"}
+    return is_one or any(_has_nanoseconds(field.field_type) for field in kind.fields)
 
 
 def column_of(name: str, names: Iterable[str], spark: SparkSession, what: str) -> str:
@@ -176,7 +184,7 @@ def column_of(name: str, names: Iterable[str], spark: SparkSession, what: str) -
     known = list(names)
     if name in known:
         return name
-    if str(spark.conf.get("spark.sql.caseSensitive")).lower() != "true":
+    if not is_case_sensitive(spark):
         alike = [one for one in known if one.lower() == name.lower()]
         if len(alike) == 1:
             return alike[0]

@@ -3,14 +3,15 @@
 Each row of a change carries everything that is done for it: the place of the old row, the values of the new one. Spark
 computes these rows once; one shuffle sends places to the task of their file, and new rows to the task of their
 partition, and the same tasks do both. So a source that is not the same whenever it is computed still gives, for each
-old row, its own new row.
+old row, its own new row; where Spark loses a part of the shuffle and computes it again, others may come out, which is
+found before the commit (`_require_pairs`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,14 +22,14 @@ from pyspark import TaskContext
 from icefield.distributed import RowRemover, TaskWriter, WrittenFiles
 from icefield.errors import CommitStateUnknownException, InvalidArgumentError
 from icefield.spark.changing.planned import FILE, POSITION
-from icefield.spark.distributing import distribution_of, free_names, is_small, partition_keys
+from icefield.spark.distributing import distribution_of, free_names, has_all_keys, is_small, partition_keys
 from icefield.spark.failures import raised_in_task, sentence
 from icefield.spark.jobs import Jobs
 from icefield.spark.keys import with_keys
 from icefield.spark.packed import PackedTasks
 from icefield.spark.session import at_once
 from icefield.spark.workers import begin_task, drivers_python
-from icefield.spark.writing import warn_of_left
+from icefield.spark.writing import known_loss, warn_of_left
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from icefield.spark.changing.planned import Target
     from icefield.table import Table
 
-__all__ = ["ACTION", "DELETE", "INSERT", "RESULT", "TWICE", "UPDATE", "Done", "commit", "removals", "run"]
+__all__ = ["ACTION", "COUNTS", "DELETE", "INSERT", "RESULT", "TWICE", "UPDATE", "Done", "commit", "removals", "run"]
 
 #: The column that says what is done with a row.
 ACTION = "_icefield_action"
@@ -45,8 +46,15 @@ UPDATE, DELETE, INSERT, TWICE = 1, 2, 3, 4
 #: Whether a row after the shuffle is a place to take out, or a row to write.
 _KIND, _TARGET_TASK = "_icefield_kind", "_icefield_task"
 _TAKE_OUT, _WRITE = 0, 1
+#: A number for the place of a row that is updated, which both its old and its new row have.
+_PLACE = "_icefield_place"
+#: Places are numbers below this one, and so are sums of them, so that no sum of those of a batch overflows.
+_PLACES = 2**40
+#: Tasks of a shuffle where the session has no number of them (``auto``): Spark's own default.
+_SHUFFLE_PARTITIONS = 200
 
-#: What a task of a change gives: what it took out or added, and how many rows it updated, deleted and inserted.
+#: What a task of a change gives: what it took out or added, how many rows it updated, deleted and inserted, and the sum
+#: of the places of rows that it updated.
 _ARROW = pa.schema(
     [
         ("part", pa.string()),
@@ -54,14 +62,15 @@ _ARROW = pa.schema(
         ("file_count", pa.int32()),
         ("row_count", pa.int64()),
         ("byte_count", pa.int64()),
-        *((name, pa.int64()) for name in ("updated", "deleted", "inserted")),
+        *((name, pa.int64()) for name in ("updated", "deleted", "inserted", "places")),
     ]
 )
-#: The names of its columns.
+#: The names of its columns, and of those of them that are 0 for rows that are added alone.
 RESULT = tuple(_ARROW.names)
+COUNTS = RESULT[5:]
 _TYPES = (
     "part string, files binary, file_count int, row_count bigint, byte_count bigint, "
-    "updated bigint, deleted bigint, inserted bigint"
+    "updated bigint, deleted bigint, inserted bigint, places bigint"
 )
 
 
@@ -74,6 +83,8 @@ class Done:
     updated: int = 0
     deleted: int = 0
     inserted: int = 0
+    #: Sums of the places of old rows that were taken out to be updated, and of new rows for them.
+    places: tuple[int, int] = (0, 0)
     committed: Committed | None = None
 
     @property
@@ -90,14 +101,15 @@ class _Tasks:
 
     plan: RowChangePlan
     storage: Storage
-    names: list[str]
     #: Whether a row that is taken out twice is an error.
-    unique: bool
-    clustered: bool
-    allow_missing: bool
-    memory_limit: int | None
+    unique: bool = False
+    allow_missing: bool = True
+    memory_limit: int | None = None
     #: What is said of a key that a source has twice.
     twice: str = ""
+    #: The columns that they are sent.
+    names: tuple[str, ...] = ()
+    clustered: bool = False
 
 
 def run(
@@ -108,6 +120,7 @@ def run(
     unique: bool = False,
     allow_missing: bool = True,
     twice: str = "",
+    inserts: bool = False,
     others: Iterable[DataFrame] = (),
 ) -> Done:
     """Carry a change out, and commit it.
@@ -124,6 +137,8 @@ def run(
         Whether optional columns may be missing.
     twice
         What is said of rows with the action `TWICE`.
+    inserts
+        Whether rows may be added that the files of the plan say nothing of.
     others
         Other results of tasks that belong to the change, in the form of these.
 
@@ -131,12 +146,21 @@ def run(
     storage = target.table.storage
     frames = list(others)
     if actions is not None:
-        frames.append(_payload(target, plan, actions, unique=unique, allow_missing=allow_missing, twice=twice))
+        how = _Tasks(
+            plan,
+            storage,
+            unique=unique,
+            allow_missing=allow_missing,
+            memory_limit=target.options.get("memory_limit"),
+            twice=twice,
+        )
+        frames.append(_payload(target, how, actions, _number_of_tasks(target, plan, inserts=inserts)))
     jobs = Jobs(target.spark, f"icefield-change-{plan.write_id}")
     try:
         with jobs.tagged():
             # Collected once, in one job: a second action would do everything again.
             done = _done(_union(frames).collect() if frames else [])
+        _require_pairs(done)
     except BaseException as error:
         jobs.wait()
         warn_of_left(plan.write_id, lambda: plan.discard(storage, search=True))
@@ -176,7 +200,7 @@ def commit(
     except Exception:
         warn_of_left(plan.write_id, lambda: plan.discard(storage, files))
         raise
-    lost = lost_some()
+    lost = known_loss(lost_some)
     if done.files_taken and lost:
         warn_of_left(plan.write_id, lambda: plan.discard_lost(storage, files))
     elif not done.files_taken and (files or lost):
@@ -193,19 +217,37 @@ def _union(frames: list[DataFrame]) -> DataFrame:
 
 def _done(rows: Iterable[tuple[Any, ...]]) -> Done:
     done = Done()
-    for part, data, file_count, row_count, byte_count, updated, deleted, inserted in rows:
+    for part, data, file_count, row_count, byte_count, updated, deleted, inserted, places in rows:
         files = WrittenFiles(bytes(data), file_count, row_count, byte_count)
         (done.removed if part == "removed" else done.added).append(files)
         done.updated += updated
         done.deleted += deleted
         done.inserted += inserted
+        gone, new = done.places
+        done.places = ((gone + places) % _PLACES, new) if part == "removed" else (gone, (new + places) % _PLACES)
     return done
 
 
-def _payload(
-    target: Target, plan: RowChangePlan, actions: DataFrame, *, unique: bool, allow_missing: bool, twice: str
-) -> DataFrame:
-    """Return the results of the tasks that carry out the actions."""
+def _require_pairs(done: Done) -> None:
+    """Refuse a change in which rows were taken out to be updated, and others were written.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If places that were taken out are not those of new rows.
+
+    """
+    gone, new = done.places
+    if gone != new:
+        raise InvalidArgumentError(
+            "Spark lost rows of the change and computed them again, and they were not the same as before, so that rows "
+            "would be removed without their new values: nothing was changed. Give a source that is the same each time, "
+            "or one that is kept: DataFrame.checkpoint()"
+        )
+
+
+def _payload(target: Target, how: _Tasks, actions: DataFrame, number: int) -> DataFrame:
+    """Return the results of so many tasks, which carry out the actions."""
     data = [name for name in actions.columns if name not in {FILE, POSITION, ACTION}]
     plain = actions.toDF(*actions.columns)
     action = F.col(ACTION)
@@ -222,6 +264,7 @@ def _payload(
         F.when(~writes, F.col(POSITION)).alias(POSITION),
         ACTION,
         _KIND,
+        F.when(action == UPDATE, F.xxhash64(FILE, POSITION).bitwiseAND(F.lit(_PLACES - 1))).alias(_PLACE),
     )
     keys = partition_keys(sent, target.table) if data else []
     names = free_names(sent.columns, len(keys))
@@ -229,34 +272,29 @@ def _payload(
     none = distribution_of(target.table, target.options.get("distribution")) == "none"
     spread = F.spark_partition_id().cast("bigint") if none or not keys else F.xxhash64(*names)
     keyed = keyed.withColumn(_TARGET_TASK, F.when(writes, spread).otherwise(F.xxhash64(FILE)))
-    shuffled = keyed.repartition(_number_of_tasks(target, plan), _TARGET_TASK)
-    clustered = bool(keys) and not none and not is_small(target.table)
+    shuffled = keyed.repartition(number, _TARGET_TASK)
+    clustered = bool(keys) and has_all_keys(sent, target.table) and not none and not is_small(target.table)
     if clustered:
         shuffled = shuffled.sortWithinPartitions(_KIND, *names)
-    columns = [*data, FILE, POSITION, ACTION, _KIND]
+    columns = (*data, FILE, POSITION, ACTION, _KIND, _PLACE)
     rows = shuffled.drop(*names, _TARGET_TASK)
-    tasks = _Tasks(
-        plan,
-        target.table.storage,
-        columns,
-        unique=unique,
-        clustered=clustered,
-        allow_missing=allow_missing,
-        memory_limit=target.options.get("memory_limit"),
-        twice=twice,
-    )
+    tasks = replace(how, names=columns, clustered=clustered)
     with drivers_python():
         # PySpark parses the names of columns: as paths, and ``*`` as all of them.
         return rows.toDF(*(f"c{n}" for n in range(len(columns)))).mapInArrow(_function_of(tasks), _TYPES)
 
 
-def _number_of_tasks(target: Target, plan: RowChangePlan) -> int:
+def _number_of_tasks(target: Target, plan: RowChangePlan, *, inserts: bool) -> int:
     """Return into how many tasks a change is shuffled.
 
     Spark would join small partitions, and places are small, whatever the work of writing their files again. So there is
-    a task for each file, or two for each place that a task can run at, up to the session's number.
+    a task for each file, or two for each place that a task can run at, up to the session's number. Rows that are
+    inserted may be any number, whatever the files: for them it is the session's number.
     """
-    most = int(str(target.spark.conf.get("spark.sql.shuffle.partitions")))
+    given = str(target.spark.conf.get("spark.sql.shuffle.partitions"))
+    most = int(given) if given.isdecimal() else _SHUFFLE_PARTITIONS
+    if inserts:
+        return max(1, most)
     wanted: int = max(plan.files, 2 * (at_once(target.spark) or most))
     return max(1, min(most, wanted))
 
@@ -264,7 +302,7 @@ def _number_of_tasks(target: Target, plan: RowChangePlan) -> int:
 def _function_of(tasks: _Tasks) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     @sentence
     def change(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        named = (pa.RecordBatch.from_arrays(batch.columns, tasks.names) for batch in batches)
+        named = (pa.RecordBatch.from_arrays(batch.columns, list(tasks.names)) for batch in batches)
         yield from _change_task(tasks, named)
 
     return change
@@ -295,6 +333,8 @@ class _Worker:
         self._writer: TaskWriter | None = None
         #: Rows by kind and action.
         self._counts: Counter[tuple[int, int]] = Counter()
+        #: Sums of places by kind.
+        self._places: Counter[int] = Counter()
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Take out places, and write rows."""
@@ -305,12 +345,15 @@ class _Worker:
             for kind in (_TAKE_OUT, _WRITE):
                 both = pc.and_(pc.equal(kinds, kind), pc.equal(actions, number))
                 self._counts[kind, number] += pc.sum(both).as_py() or 0
-        gone = batch.filter(pc.equal(kinds, _TAKE_OUT))
+        gone, new = (batch.filter(pc.equal(kinds, kind)) for kind in (_TAKE_OUT, _WRITE))
+        if _PLACE in batch.schema.names:
+            for kind, rows in ((_TAKE_OUT, gone), (_WRITE, new)):
+                self._places[kind] += pc.sum(rows.column(_PLACE)).as_py() or 0
         if gone.num_rows:
             self._removing().remove(gone.select([FILE, POSITION]))
-        new = batch.filter(pc.equal(kinds, _WRITE))
         if new.num_rows:
-            data = new.select([name for name in new.schema.names if name not in {FILE, POSITION, ACTION, _KIND}])
+            others = {FILE, POSITION, ACTION, _KIND, _PLACE}
+            data = new.select([name for name in new.schema.names if name not in others])
             self._writing(data.schema).write(data)
 
     def _removing(self) -> RowRemover:
@@ -346,12 +389,13 @@ class _Worker:
         updated, inserted = self._counts[_WRITE, UPDATE], self._counts[_WRITE, INSERT]
         results = []
         if self._writer is not None:
-            results.append(_result("added", self._writer.close(), updated=updated, inserted=inserted))
+            places = self._places[_WRITE]
+            results.append(_result("added", self._writer.close(), updated, inserted=inserted, places=places))
         if self._remover is not None:
             removed = self._remover.close()
             # A row that is deleted for several rows of a source is one.
             deleted = removed.row_count - self._counts[_TAKE_OUT, UPDATE]
-            results.append(_result("removed", removed, deleted=deleted))
+            results.append(_result("removed", removed, deleted=deleted, places=self._places[_TAKE_OUT]))
         return results
 
     def abort(self) -> None:
@@ -361,8 +405,11 @@ class _Worker:
                 one.abort()
 
 
-def _result(part: str, files: WrittenFiles, *, updated: int = 0, deleted: int = 0, inserted: int = 0) -> pa.RecordBatch:
-    row = (part, files.data, files.file_count, files.row_count, files.byte_count, updated, deleted, inserted)
+def _result(
+    part: str, files: WrittenFiles, updated: int = 0, *, deleted: int = 0, inserted: int = 0, places: int = 0
+) -> pa.RecordBatch:
+    counts = (updated, deleted, inserted, places % _PLACES)
+    row = (part, files.data, files.file_count, files.row_count, files.byte_count, *counts)
     arrays = [pa.array([value], column.type) for value, column in zip(row, _ARROW, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
 
@@ -376,15 +423,8 @@ def removals(target: Target, plan: RowChangePlan) -> list[DataFrame]:
     if not tasks:
         return []
     packed = PackedTasks(tasks)
-    needed = _Tasks(
-        plan,
-        target.table.storage,
-        [FILE, POSITION, ACTION, _KIND],
-        unique=False,
-        clustered=False,
-        allow_missing=True,
-        memory_limit=target.options.get("memory_limit"),
-    )
+    names = (FILE, POSITION, ACTION, _KIND)
+    needed = _Tasks(plan, target.table.storage, memory_limit=target.options.get("memory_limit"), names=names)
 
     def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -392,7 +432,7 @@ def removals(target: Target, plan: RowChangePlan) -> list[DataFrame]:
                 for rows in packed[place].rows(needed.storage, memory_limit=needed.memory_limit).to_pyarrow():
                     places = [rows.column(FILE), rows.column(POSITION)]
                     codes = [pa.repeat(code, rows.num_rows) for code in (DELETE, _TAKE_OUT)]
-                    yield pa.RecordBatch.from_arrays([*places, *codes], needed.names)
+                    yield pa.RecordBatch.from_arrays([*places, *codes], list(needed.names))
 
     @sentence
     def change(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

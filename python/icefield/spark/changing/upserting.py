@@ -14,6 +14,7 @@ from icefield.errors import InvalidArgumentError, ValidationError
 from icefield.spark.changing.conditions import TARGET
 from icefield.spark.changing.merging import COUNT, SOURCE, Merge, MergeRules
 from icefield.spark.changing.planned import ChangeOptions, Target, column_of
+from icefield.spark.letter_case import named_as_table
 from icefield.spark.names import quoted, quoted_path
 from icefield.spark.opening import keywords_of
 from icefield.spark.types import spark_schema
@@ -94,7 +95,7 @@ def upsert(
         idempotency_key=idempotency_key,
         dry_run=dry_run,
     )
-    written_columns(schema_mode)
+    evolves = written_columns(schema_mode)["evolve"]
     spark = df.sparkSession
     target = Target.of(spark, table, options, catalog, properties, keywords_of(upsert))
     if target.made_before:
@@ -108,33 +109,20 @@ def upsert(
         raise InvalidArgumentError(
             "upsert: there is no key: name its columns (join_cols), or set identifier fields of the schema"
         )
-    rows = _named(df, names, target)
+    rows = named_as_table(df, schema)
     if missing := [name for name in key if name not in rows.columns]:
         raise ValidationError(f"column {missing[0]}: is a column of the key, and the data lack it")
     twice = f"upsert: a key ({', '.join(key)}) occurs twice in the rows: nothing was changed"
     rules = MergeRules(schema_mode, "error", null_safe=True, twice=twice, what="upsert")
     builder = Merge(_counted(rows, key), lambda: target, key, rules)
-    others = [name for name in names if name in rows.columns and name not in key]
     if when_matched_update_all:
-        builder.when_matched_update_all(_differs(others, schema))
+        builder.when_matched_update_all(_differs(rows, schema, key, evolves=evolves))
     if when_not_matched_insert_all:
         builder.when_not_matched_insert_all()
     if not (when_matched_update_all or when_not_matched_insert_all):
         return UpsertResult(0, 0)
     done = builder.execute()
     return UpsertResult(done.rows_updated, done.rows_inserted)
-
-
-def _named(df: DataFrame, names: list[str], target: Target) -> DataFrame:
-    """Return rows whose columns have the table's names, in the session's way."""
-
-    def named(name: str) -> str:
-        try:
-            return column_of(name, names, target.spark, "upsert")
-        except InvalidArgumentError:
-            return name
-
-    return df.toDF(*(named(name) for name in df.columns))
 
 
 def _counted(rows: DataFrame, key: list[str]) -> DataFrame:
@@ -147,23 +135,47 @@ def _counted(rows: DataFrame, key: list[str]) -> DataFrame:
     return grouped.select(*columns, F.col(COUNT))
 
 
-def _differs(names: list[str], schema: Schema) -> Column:
-    """Return whether a row of the source has another value than the row of the table."""
+def _differs(rows: DataFrame, schema: Schema, key: list[str], *, evolves: bool) -> Column:
+    """Return whether a row of the source has another value than the row of the table, or one for a new column."""
     types = {field.name: field.dataType for field in spark_schema(schema).fields}
-    each = [_differ(name, types[name]) for name in names]
+    each = [
+        _differ(field.name, field.dataType, types[field.name])
+        if field.name in types
+        else F.col(quoted_path([SOURCE, field.name])).isNotNull()
+        for field in rows.schema.fields
+        if field.name not in key and (evolves or field.name in types)
+    ]
     return reduce(or_, each, F.lit(False))
 
 
-def _differ(name: str, kind: st.DataType) -> Column:
+def _differ(name: str, given: st.DataType, kind: st.DataType) -> Column:
     mine, other = F.col(quoted_path([TARGET, name])), F.col(quoted_path([SOURCE, name]))
-    if isinstance(kind, st.MapType) and not _is_unordered(kind.valueType) and not _is_unordered(kind.keyType):
-        mine, other = (F.sort_array(F.map_entries(side)) for side in (mine, other))
-    elif _is_unordered(kind):
+    is_map = isinstance(kind, st.MapType) and not _is_unordered(kind.valueType) and not _is_unordered(kind.keyType)
+    if _fields(given) != _fields(kind) or (_is_unordered(kind) and not is_map):
+        # Spark compares structs by the places of their fields, and nothing that has a map in it.
         return F.lit(True)
+    if is_map:
+        mine, other = (F.sort_array(F.map_entries(side)) for side in (mine, other))
     return ~mine.eqNullSafe(other)
+
+
+def _fields(kind: st.DataType) -> list[object]:
+    """Return the names of the fields of a type in their order, and those inside of them."""
+    if isinstance(kind, st.StructType):
+        return [(field.name, _fields(field.dataType)) for field in kind.fields]
+    return [_fields(part) for part in _parts(kind)]
+
+
+def _parts(kind: st.DataType) -> list[st.DataType]:
+    """Return the types in a type."""
+    if isinstance(kind, st.StructType):
+        return [field.dataType for field in kind.fields]
+    if isinstance(kind, st.MapType):
+        return [kind.keyType, kind.valueType]
+    return [kind.elementType] if isinstance(kind, st.ArrayType) else []
 
 
 def _is_unordered(kind: st.DataType) -> bool:
     """Return whether Spark cannot compare values of a type."""
-    text = kind.simpleString()
-    return "map<" in text or "variant" in text
+    is_one = isinstance(kind, st.MapType) or kind.typeName() == "variant"
+    return is_one or any(map(_is_unordered, _parts(kind)))

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from icefield.spark.changing.deleting import delete as delete_rows
 from icefield.spark.changing.deleting import update as update_rows
 from icefield.spark.changing.merging import merge as merge_rows
+from icefield.spark.changing.values import default_column
 from icefield.spark.names import quoted_path
 from icefield.spark.sql.grammar.statements import Assignment, Delete, Merge, MergeClause, Update
 from icefield.spark.sql.grammar.text import Cursor, Name, Piece
@@ -168,9 +169,9 @@ def _assigned(
     for one in assignments:
         parts = _path(one.column, sides[0])
         field = schema.find_field(parts[0], run.case_sensitive)
-        value = field.write_default if one.value is None else _evaluated(run, one.value, sides)
+        value = default_column(field) if one.value is None else _evaluated(run, one.value, sides)
         if len(parts) == 1:
-            found[field.name] = F.lit(value) if one.value is None else value
+            found[field.name] = value
             continue
         if base is None or one.value is None:
             raise run.statement.error(one.column.start, f"expected the name of one column, got {one.column}")
