@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import icefield as ice
 from icefield._core import Storage, TableMetadata, TableState
@@ -160,7 +160,9 @@ class Server:
 
     def _namespace(self, asked: Asked, levels: tuple[str, ...]) -> Answer:
         if asked.method == "DELETE":
-            if any(namespace == levels for namespace, _ in [*self.tables, *self.views]):
+            namespaces = [*self.namespaces, *(namespace for namespace, _ in [*self.tables, *self.views])]
+            beneath = [name for name in namespaces if name[: len(levels)] == levels]
+            if len(beneath) > 1:
                 return error(409, "NamespaceNotEmptyException")
             del self.namespaces[levels]
             return 204, None, {}
@@ -213,7 +215,7 @@ class Server:
         where, metadata = found
         body = {"metadata-location": where, "metadata": json.loads(metadata.to_json())}
         body.update(self.with_table if more is None else more)
-        return 200, body, {"ETag": f'"{where}"'}
+        return 200, body, {"ETag": _etag(where)}
 
     def _table(self, asked: Asked, levels: tuple[str, ...], name: str) -> Answer:
         known = self.tables.get((levels, name))
@@ -230,7 +232,7 @@ class Server:
                 return made
             return self._loaded(self._stored((levels, name), made), self.with_commit)
         assert known is not None
-        if asked.headers.get("if-none-match") == f'"{known[0]}"':
+        if asked.headers.get("if-none-match") == _etag(known[0]):
             return 304, None, {}
         return self._loaded(known)
 
@@ -304,6 +306,11 @@ class Server:
             return error(409, "AlreadyExistsException")
         known[to] = known.pop(source)
         return 204, None, {}
+
+
+def _etag(where: str) -> str:
+    """Return the tag of a version of a table; headers have no letters of other alphabets."""
+    return f'"{quote(where, safe="/:")}"'
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,9 +18,11 @@ __all__ = ["AwsService", "RefusedError", "is_repeated"]
 class RefusedError(StorageError):
     """The service refused a request, so that nothing was changed; ``code`` is its reason."""
 
-    def __init__(self, message: str, code: str, repeated: bool = False) -> None:
+    def __init__(self, message: str, code: str, repeated: bool = False, parts: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.code = code
+        #: The reasons for each part of a transaction.
+        self.parts = parts
         #: Whether the request was sent more than once, so that an earlier one may have been carried out.
         self.repeated = repeated
 
@@ -54,6 +56,13 @@ class AwsService:
         with self._errors(operation):
             answer: dict[str, Any] = getattr(self._client(), operation)(**arguments)
             return answer
+
+    def read(self, operation: str, /, **arguments: object) -> dict[str, Any]:
+        """Send a request that changes nothing, after which nothing is unknown: an error is a ``StorageError``."""
+        try:
+            return self.ask(operation, **arguments)
+        except CommitStateUnknownException as error:
+            raise StorageError(str(error)) from error.__cause__
 
     def pages(self, operation: str, /, **arguments: object) -> Iterator[dict[str, Any]]:
         """Send requests for all pages of a list."""
@@ -126,7 +135,8 @@ class AwsService:
             message = f"{where}: {said.get('Code')}: {said.get('Message')}"
             if about.get("HTTPStatusCode", 500) >= 500:  # noqa: PLR2004
                 raise CommitStateUnknownException(message) from error
-            raise RefusedError(message, said.get("Code", ""), about.get("RetryAttempts", 0) > 0) from error
+            parts = [reason.get("Code", "") for reason in error.response.get("CancellationReasons", ())]
+            raise RefusedError(message, said.get("Code", ""), about.get("RetryAttempts", 0) > 0, parts) from error
         except (failures.HTTPClientError, failures.ConnectionError) as error:
             raise CommitStateUnknownException(f"{where}: {error}") from error
         except (failures.BotoCoreError, ValueError) as error:

@@ -67,11 +67,7 @@ class GlueCatalog(MetastoreCatalog):
         return self._service.ask(operation, **self._account(), **arguments)
 
     def _read(self, operation: str, /, **arguments: object) -> dict[str, Any]:
-        """Ask what changes nothing, after which nothing is unknown."""
-        try:
-            return self._ask(operation, **arguments)
-        except CommitStateUnknownException as error:
-            raise StorageError(str(error)) from error.__cause__
+        return self._service.read(operation, **self._account(), **arguments)
 
     def _account(self) -> dict[str, str]:
         account = self.properties.get("glue.id")

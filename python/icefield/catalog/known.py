@@ -66,7 +66,9 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         """
         glue.id glue.endpoint glue.region glue.profile-name glue.access-key-id glue.secret-access-key
         glue.session-token glue.role-arn glue.role-session-name glue.max-retries glue.retry-mode glue.skip-archive
-        glue.skip-name-validation
+        glue.skip-name-validation dynamodb.table-name table-name dynamodb.endpoint dynamodb.region
+        dynamodb.profile-name dynamodb.access-key-id dynamodb.secret-access-key dynamodb.session-token
+        dynamodb.role-arn dynamodb.role-session-name dynamodb.max-retries dynamodb.retry-mode
         """,
     ),
     (
@@ -217,7 +219,7 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         "For catalogs of other kinds.",
         """
         ssl. auth. auth rest. rest-scan-planning. rest-table-cache. signer. hive. lock-check-min-wait-time
-        lock-check-max-wait-time lock-check-retries list-all-tables dynamodb. table-name gcp.bigquery.
+        lock-check-max-wait-time lock-check-retries list-all-tables gcp.bigquery.
         """,
     ),
 )
@@ -228,7 +230,7 @@ PROPERTIES = tuple(CatalogProperty(name, effect, why) for effect, why, names in 
 _NAMES = frozenset(known.name for known in PROPERTIES if not known.name.endswith("."))
 _PREFIXES = tuple(known.name for known in PROPERTIES if known.name.endswith("."))
 #: Prefixes of storage properties, including unknown ones.
-_STORAGE = ("s3.", "gcs.", "adls.", "client.", "http.", "glue.")
+_STORAGE = ("s3.", "gcs.", "adls.", "client.", "http.", "glue.", "dynamodb.")
 
 
 #: Names whose effect is missed if they are misspelt; those that begin longer ones end with a dot.

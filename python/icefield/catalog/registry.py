@@ -22,6 +22,7 @@ GROUP = "icefield.catalogs"
 
 #: Built-in types: the value of the property ``type``, and the class.
 OWN_KINDS = {
+    "dynamodb": "icefield.catalog.dynamodb:DynamoDbCatalog",
     "glue": "icefield.catalog.glue:GlueCatalog",
     "hadoop": "icefield.catalog.folder:FolderCatalog",
     "in-memory": "icefield.catalog.memory:InMemoryCatalog",

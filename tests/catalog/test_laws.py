@@ -1,0 +1,78 @@
+"""The laws of `laws.py`, for every catalog that needs no other program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import icefield as ice
+from catalog.laws import LAWS, World
+from worlds.rest_server import served
+
+
+def sqlite(folder: Path, _aws: dict[str, str]) -> World:
+    return World("sqlite", lambda: ice.load_catalog("c", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder)))
+
+
+def memory(_folder: Path, _aws: dict[str, str]) -> World:
+    one = ice.load_catalog("c", type="in-memory")
+    return World("memory", lambda: one, race=(4, 10))
+
+
+def folder(folder: Path, _aws: dict[str, str]) -> World:
+    return World(
+        "folder",
+        lambda: ice.load_catalog("c", type="hadoop", warehouse=str(folder / "wh")),
+        properties=False,
+        renames=False,
+        keeps_files=False,
+    )
+
+
+def glue(folder: Path, aws: dict[str, str]) -> World:
+    one = ice.load_catalog("c", type="glue", warehouse=str(folder), **aws)
+    return World("glue", lambda: one, levels=False, any_name=False, race=(3, 5))
+
+
+def dynamodb(folder: Path, aws: dict[str, str]) -> World:
+    one = ice.load_catalog("c", type="dynamodb", warehouse=str(folder), **aws)
+    return World("dynamodb", lambda: one, race=(3, 5))
+
+
+WORLDS: list[Callable[[Path, dict[str, str]], World]] = [sqlite, memory, folder, glue, dynamodb]
+
+
+@pytest.fixture(scope="module")
+def places() -> dict[str, World]:
+    return {}
+
+
+@pytest.fixture
+def world(
+    request: pytest.FixtureRequest, places: dict[str, World], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    make = request.param
+    if make is None:
+        with served(tmp_path_factory.mktemp("rest")) as server:
+            yield World("rest", lambda: ice.load_catalog("c", uri=server.uri), race=(4, 5))
+        return
+    if make.__name__ not in places:
+        aws = request.getfixturevalue("aws") if make in {glue, dynamodb} else {}
+        places[make.__name__] = make(tmp_path_factory.mktemp(make.__name__), aws)
+    yield places[make.__name__]
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize(
+    "world", [*WORLDS, None], ids=lambda make: "rest" if make is None else make.__name__, indirect=True
+)
+def test_law(world: World, name: str) -> None:
+    LAWS[name](world)
+
+
+def test_names_that_glue_decides_about(aws: dict[str, str], tmp_path: Path) -> None:
+    lenient = {**aws, "glue.skip-name-validation": "true"}
+    one = ice.load_catalog("c", type="glue", warehouse=str(tmp_path), **lenient)
+    LAWS["names_are_taken_as_they_are_or_refused"](World("lenient", lambda: one))
