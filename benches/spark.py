@@ -140,7 +140,7 @@ class Peers:
 
     def received_by(self, by: str) -> None:
         """Bring rows together first, as an append does."""
-        from icefield.spark.writing import distributed
+        from icefield.spark.writes.writing import distributed
 
         self.made += 1
         schema = self.ice_spark.schema_of(self.source)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from icefield._core import table_properties
 from icefield.catalog.known import PROPERTIES
-from icefield.spark.options import OPTIONS
+from icefield.spark.tables.options import OPTIONS
 
 PAGE = Path(__file__).with_name("properties.md")
 HEAD = """# Properties and options

@@ -95,7 +95,7 @@ def compare(java: Java, table: ice.Table, name: str, what: str, snapshot_id: int
 
 def java_schema(table: ice.Table, what: str) -> str:
     """Give the schema of a metadata table as Spark has it."""
-    from icefield.spark.types import spark_schema
+    from icefield.spark.columns.types import spark_schema
 
     return json.dumps(plain(json.loads(spark_schema(table.inspect.schema(what)).json())))
 

@@ -424,7 +424,7 @@ def test_a_source_that_is_not_the_same_twice(spark: SparkSession, twins: Twins) 
 @contextmanager
 def meanwhile(monkeypatch: pytest.MonkeyPatch, change: Any) -> Iterator[None]:
     """Run a change while the job of another one runs."""
-    from icefield.spark.jobs import Jobs
+    from icefield.spark.sessions.jobs import Jobs
 
     tagged = Jobs.tagged
 

@@ -327,7 +327,7 @@ def test_values_of_clauses_that_do_not_apply(spark: SparkSession, catalog: ice.C
 def test_columns_that_spark_has_no_type_for(
     spark: SparkSession, catalog: ice.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icefield.spark import types
+    from icefield.spark.columns import types
 
     fields = [ice.NestedField(1, "id", "long"), ice.NestedField(2, "u", "uuid"), ice.NestedField(3, "s", "string")]
     table = table_of(catalog, *fields)
@@ -371,7 +371,7 @@ def test_rows_that_were_lost_and_came_out_otherwise(
 def test_errors_after_a_commit_are_warnings(
     spark: SparkSession, catalog: ice.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icefield.spark.jobs import Jobs
+    from icefield.spark.sessions.jobs import Jobs
 
     def gone(_jobs: Jobs) -> bool:
         raise RuntimeError("Spark is gone")
@@ -398,7 +398,7 @@ def test_number_of_tasks(monkeypatch: pytest.MonkeyPatch, given: str, inserts: b
 def test_rows_are_clustered_only_by_all_partition_fields(catalog: ice.Catalog) -> None:
     from pyspark.sql import types as st
 
-    from icefield.spark.distributing import has_all_keys
+    from icefield.spark.writes.distributing import has_all_keys
 
     inner = ice.types.StructType(ice.NestedField(10, "x", "int"))
     table = table_of(catalog, ice.NestedField(1, "id", "long"), ice.NestedField(2, "st", inner))
@@ -445,7 +445,7 @@ def test_files_of_epochs_that_the_table_may_have(catalog: ice.Catalog) -> None:
 
 
 def test_options_of_delete_files() -> None:
-    from icefield.spark.options import check, write_properties
+    from icefield.spark.tables.options import check, write_properties
 
     given = {"delete-format": "avro", "delete-granularity": "partition", "target-delete-file-size-bytes": "1000"}
     check(given, "write")

@@ -12,7 +12,7 @@ import pytest
 
 import icefield as ice
 import icefield.spark as ice_spark
-from icefield.spark.failures import raised_in_task, sentence
+from icefield.spark.sessions.failures import raised_in_task, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,7 @@ import pytest
 
 import icefield as ice
 from icefield.spark import functions
-from icefield.spark.filters import pushed
+from icefield.spark.columns.filters import pushed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 ice_spark = pytest.importorskip("icefield.spark")
 ON_ARROW = pytest.importorskip("icefield.spark.functions").ON_ARROW
-STREAM_READER = pytest.importorskip("icefield.spark.streaming").STREAM_READER
+STREAM_READER = pytest.importorskip("icefield.spark.reads.streaming").STREAM_READER
 spark_schema = ice_spark.spark_schema
 
 #: Names that Spark's text of a column does not take for the name of this column.

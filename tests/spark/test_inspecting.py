@@ -10,7 +10,8 @@ import pytest
 
 import icefield as ice
 import icefield.spark as ice_spark
-from icefield.spark import functions, inspecting
+from icefield.spark import functions
+from icefield.spark.reads import inspecting
 from worlds.golden import BASE, unpack
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("icefield.spark")
 from icefield.spark import functions
-from icefield.spark.keys import PartitionKey, with_keys
+from icefield.spark.writes.keys import PartitionKey, with_keys
 from icefield.transforms import bucket, parse
 
 #: Far from 1970 and near, an hour that New York does not have, the ends of what fits.

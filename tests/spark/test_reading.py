@@ -274,7 +274,7 @@ def test_time_travel(spark: SparkSession, catalog: ice.Catalog, options: dict[st
     [("snapshotId", "snapshot-id"), ("snapshot_id", "snapshot-id"), ("version-as-of", "versionAsOf")],
 )
 def test_a_misspelt_moment_is_not_passed_over(options: dict[str, str], name: str, meant: str) -> None:
-    from icefield.spark.opening import SourceOptions
+    from icefield.spark.tables.opening import SourceOptions
 
     with pytest.raises(
         ice.errors.InvalidArgumentError, match=rf"unknown option {name.lower()}; did you mean {meant}\?"
@@ -348,7 +348,7 @@ def test_values_inside_of_variants_are_columns(spark: SparkSession, catalog: ice
 
 def test_what_the_user_sets_for_files_counts(spark: SparkSession, catalog: ice.Catalog) -> None:
     """Settings of file systems, Parquet and files; but for those that would change rows."""
-    from icefield.spark.session import ReaderSession
+    from icefield.spark.sessions.session import ReaderSession
 
     table = numbered(catalog, 2)
     given = {

@@ -20,12 +20,14 @@ from pyspark import cloudpickle
 from icefield.catalog.memory import InMemoryCatalog
 from icefield.distributed import Storage
 from icefield.errors import StorageError
-from icefield.spark import handover, spark_schema, streaming
-from icefield.spark.opening import SourceOptions
-from icefield.spark.reading import of_scan
+from icefield.spark import spark_schema
+from icefield.spark.reads import streaming
+from icefield.spark.reads.reading import of_scan
 from icefield.spark.sinks.batch import Written
 from icefield.spark.source import Source
-from icefield.spark.writing import write_task
+from icefield.spark.tables import handover
+from icefield.spark.tables.opening import SourceOptions
+from icefield.spark.writes.writing import write_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 pytest.importorskip("icefield.spark")
 
 import icefield.spark as ice_spark
-from icefield.spark.opening import SourceOptions
 from icefield.spark.sinks import stream
 from icefield.spark.sinks.epochs import epoch
 from icefield.spark.source import Source
+from icefield.spark.tables.opening import SourceOptions
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 
@@ -78,7 +78,7 @@ class Query:
                 taskAttemptId=lambda number=number: number,
                 attemptNumber=lambda: 0,
             )
-            for module in ("sinks.stream", "writing", "audit"):
+            for module in ("sinks.stream", "writes.writing", "sessions.audit"):
                 self.monkeypatch.setattr(f"icefield.spark.{module}.TaskContext.get", lambda context=context: context)
             batches_of_task = iter([] if batch is None else [batch])
             results.append(pickle.loads(pickle.dumps(pickle.loads(sent).write(batches_of_task))))

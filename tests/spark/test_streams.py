@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 pytest.importorskip("icefield.spark")
 
-from icefield.spark import spark_schema, streaming
+from icefield.spark import spark_schema
+from icefield.spark.reads import streaming
 
 #: Before 4.2 Spark tells no limits.
 LIMITED = streaming.STREAM_READER is not streaming._Unlimited

@@ -31,8 +31,8 @@ def test_no_jar_is_needed(spark: SparkSession, catalog: ice.Catalog, options: di
 
 def test_tasks_give_batches_of_some_bytes(catalog: ice.Catalog) -> None:
     """Wide rows come in batches that Spark's buffers can take, and no row as a tuple of Python."""
-    from icefield.spark.reading import _BATCH, task_rows
-    from icefield.spark.types import spark_schema
+    from icefield.spark.columns.types import spark_schema
+    from icefield.spark.reads.reading import _BATCH, task_rows
 
     schema = pa.schema([("id", pa.int64()), ("s", pa.string())])
     table = catalog.create_table("db.w", schema)
@@ -76,8 +76,8 @@ def test_a_spark_task_makes_its_own_task_and_no_other(
 ) -> None:
     """The function goes to each of the Spark tasks: what it makes must not grow with their number."""
     from icefield import distributed
-    from icefield.spark import inspecting, reading
-    from icefield.spark.types import spark_schema
+    from icefield.spark.columns.types import spark_schema
+    from icefield.spark.reads import inspecting, reading
 
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
     for number in range(4):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("pyspark")
 
-from icefield.spark import workers
+from icefield.spark.sessions import workers
 
 SCRIPT = """
 import icefield as ice, icefield.spark as ice_spark
@@ -148,7 +148,7 @@ def test_archives_of_spark_are_not_read_again_before_every_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark has Python's importers look for changes before each task; those of its own archives are dropped."""
-    from icefield.spark.workers import begin_task
+    from icefield.spark.sessions.workers import begin_task
 
     places = {name: tmp_path / name for name in ("spark/python/lib/pyspark.zip", "files/one.jar", "files/mine.zip")}
     for number, place in enumerate(places.values()):

@@ -263,9 +263,9 @@ def test_what_the_session_sets_for_audits(
 def test_abort_deletes_nothing_once_a_commit_was_tried(
     spark: SparkSession, catalog: ice.Catalog, options: dict[str, str]
 ) -> None:
-    from icefield.spark.opening import SourceOptions
     from icefield.spark.sinks.batch import Writer, Written
-    from icefield.spark.writing import Write, write_task
+    from icefield.spark.tables.opening import SourceOptions
+    from icefield.spark.writes.writing import Write, write_task
 
     del spark
     table = catalog.create_table("db.t", SCHEMA)
@@ -349,7 +349,7 @@ def test_a_table_that_is_replaced_while_tasks_write_is_left_alone(
 
 
 def test_files_that_a_failed_write_leaves_are_told(catalog: ice.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    from icefield.spark.writing import Write, write_task
+    from icefield.spark.writes.writing import Write, write_task
 
     table = catalog.create_table("db.t", SCHEMA)
     write = Write.of_schema(table, SCHEMA)
@@ -470,9 +470,9 @@ def test_a_write_with_a_key_is_made_once(
 
 def test_a_key_that_another_writer_uses_meanwhile(catalog: ice.Catalog, options: dict[str, str]) -> None:
     """The commit finds it, and deletes what the tasks wrote."""
-    from icefield.spark.opening import SourceOptions
     from icefield.spark.sinks.batch import Writer, Written
-    from icefield.spark.writing import Write, write_task
+    from icefield.spark.tables.opening import SourceOptions
+    from icefield.spark.writes.writing import Write, write_task
 
     table = catalog.create_table("db.t", SCHEMA)
     batch = pa.record_batch({"id": [1, 2], "s": ["a", "b"]}, schema=SCHEMA)

@@ -12,7 +12,7 @@ import pytest
 import icefield as ice
 
 pytest.importorskip("pyspark")
-from icefield.spark.opening import SourceOptions
+from icefield.spark.tables.opening import SourceOptions
 
 FIRST_MS = 1_900_000_000_000
 

@@ -231,8 +231,8 @@ def test_properties_of_catalogs(name: str, kind: type[Exception] | None, says: s
 
 def test_the_data_source_takes_no_option_for_a_property_of_the_catalog() -> None:
     pytest.importorskip("pyspark")
-    from icefield.spark.opening import SourceOptions
-    from icefield.spark.options import OPTIONS
+    from icefield.spark.tables.opening import SourceOptions
+    from icefield.spark.tables.options import OPTIONS
 
     mine = {"path": "db.t", "uri": "sqlite://", "s3.region": "x", "table-default.owner": "me"}
     catalog_ones = {name: value for name, value in mine.items() if name != "path"}
@@ -262,7 +262,7 @@ def test_the_data_source_takes_no_option_for_a_property_of_the_catalog() -> None
 
 def test_metadata_tables_have_no_ranges() -> None:
     pytest.importorskip("pyspark")
-    from icefield.spark.opening import SourceOptions
+    from icefield.spark.tables.opening import SourceOptions
 
     mine = {"path": "db.t.files"}
     for name in ("start-snapshot-id", "end-timestamp", "split-size"):
@@ -273,7 +273,7 @@ def test_metadata_tables_have_no_ranges() -> None:
 
 def test_arguments_of_spark_reads_are_none_of_the_catalog() -> None:
     pytest.importorskip("pyspark")
-    from icefield.spark.opening import opened
+    from icefield.spark.tables.opening import opened
 
     for name in ("snapshot_id", "mergeSchema", "branch"):
         with pytest.raises(InvalidArgumentError, match=f"{name} is neither an argument nor a catalog property"):
@@ -282,7 +282,7 @@ def test_arguments_of_spark_reads_are_none_of_the_catalog() -> None:
 
 def test_options_of_a_write_set_the_properties_of_its_format() -> None:
     pytest.importorskip("pyspark")
-    from icefield.spark.options import write_properties
+    from icefield.spark.tables.options import write_properties
 
     given = {"compression-codec": "zstd", "compression-level": "3", "target-file-size-bytes": "9"}
     assert write_properties(given, "parquet") == {
@@ -295,7 +295,7 @@ def test_options_of_a_write_set_the_properties_of_its_format() -> None:
 
 def test_what_a_session_sets_for_audits(catalog: ice.Catalog) -> None:
     pytest.importorskip("pyspark")
-    from icefield.spark.audit import read_branch, write_target
+    from icefield.spark.sessions.audit import read_branch, write_target
 
     both = {"spark.wap.id": "i", "spark.wap.branch": "b"}
     plain = catalog.create_table("db.p", ROWS.schema)

@@ -27,20 +27,20 @@ require("pyarrow")
 from pyspark.errors import AnalysisException  # noqa: E402
 
 from icefield.spark import functions  # noqa: E402
-from icefield.spark.changes import changes  # noqa: E402
 from icefield.spark.changing.deleting import delete, update  # noqa: E402
 from icefield.spark.changing.merging import Merge, merge  # noqa: E402
 from icefield.spark.changing.overwriting import write  # noqa: E402
 from icefield.spark.changing.upserting import upsert  # noqa: E402
-from icefield.spark.explaining import Explanation, explain  # noqa: E402
-from icefield.spark.inspecting import read_inspect  # noqa: E402
-from icefield.spark.reading import of_scan, read  # noqa: E402
-from icefield.spark.session import finds_source  # noqa: E402
+from icefield.spark.columns.types import arrow_schema, iceberg_schema, spark_schema  # noqa: E402
+from icefield.spark.reads.changes import changes  # noqa: E402
+from icefield.spark.reads.explaining import Explanation, explain  # noqa: E402
+from icefield.spark.reads.inspecting import read_inspect  # noqa: E402
+from icefield.spark.reads.reading import of_scan, read  # noqa: E402
+from icefield.spark.sessions.session import finds_source  # noqa: E402
+from icefield.spark.sessions.workers import drivers_python, name_drivers_python  # noqa: E402
 from icefield.spark.sinks.epochs import once  # noqa: E402
 from icefield.spark.source import Source  # noqa: E402
-from icefield.spark.types import arrow_schema, iceberg_schema, spark_schema  # noqa: E402
-from icefield.spark.workers import drivers_python, name_drivers_python  # noqa: E402
-from icefield.spark.writing import append  # noqa: E402
+from icefield.spark.writes.writing import append  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

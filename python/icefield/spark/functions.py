@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyspark.sql.functions as F  # noqa: N812
 
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
-from icefield.spark.failures import sentence
-from icefield.spark.workers import drivers_python
+from icefield.spark.sessions.failures import sentence
+from icefield.spark.sessions.workers import drivers_python
 from icefield.transforms import Transform, parse
 
 if TYPE_CHECKING:

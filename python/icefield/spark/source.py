@@ -3,7 +3,7 @@
 The same code as `icefield.spark.read` and `icefield.spark.append`, behind Spark's own interface, which passes less
 information: columns are not pruned (give ``.schema("id bigint")`` to read some), filters are pushed only from PySpark
 4.1 on, with ``spark.sql.python.filterPushdown.enabled`` and the option ``push-filters``, and rows are not brought
-together by partition. Options: `icefield.spark.opening.SourceOptions`.
+together by partition. Options: `icefield.spark.tables.opening.SourceOptions`.
 
 Every step runs in a process of its own; only what can be pickled goes from one to the next, so the committer opens the
 catalog again from the options. What goes to tasks has the storage of the table and no options: they may hold
@@ -20,17 +20,17 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from icefield.errors import CorruptDataError, InvalidArgumentError
 from icefield.expressions import from_json
-from icefield.spark.failures import sentence
-from icefield.spark.filters import leaf_types, pushed
-from icefield.spark.inspecting import inspect_tasks
-from icefield.spark.opening import CHANGES, SourceOptions
-from icefield.spark.parts import InspectPart, Part, parts, require_columns, require_same
+from icefield.spark.columns.filters import leaf_types, pushed
+from icefield.spark.columns.types import arrow_schema, spark_schema
+from icefield.spark.reads.inspecting import inspect_tasks
+from icefield.spark.reads.parts import InspectPart, Part, parts, require_columns, require_same
+from icefield.spark.reads.streaming import STREAM_READER, StreamReader
+from icefield.spark.sessions.failures import sentence
 from icefield.spark.sinks.batch import Writer
 from icefield.spark.sinks.overwrites import Overwrite, merge_schema
 from icefield.spark.sinks.stream import STREAM_WRITER, StreamWriter
-from icefield.spark.streaming import STREAM_READER, StreamReader
-from icefield.spark.types import arrow_schema, spark_schema
-from icefield.spark.writing import Write, WriteSettings
+from icefield.spark.tables.opening import CHANGES, SourceOptions
+from icefield.spark.writes.writing import Write, WriteSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa

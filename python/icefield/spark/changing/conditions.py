@@ -20,10 +20,10 @@ from pyspark.sql import types as st
 
 from icefield.errors import ArgumentTypeError, CorruptDataError, InvalidArgumentError
 from icefield.expressions import AlwaysFalse, AlwaysTrue, And, Expression, from_json
-from icefield.spark.filters import leaf_types
-from icefield.spark.session import is_classic
-from icefield.spark.types import readable_columns
-from icefield.spark.workers import drivers_python
+from icefield.spark.columns.filters import leaf_types
+from icefield.spark.columns.types import readable_columns
+from icefield.spark.sessions.session import is_classic
+from icefield.spark.sessions.workers import drivers_python
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject

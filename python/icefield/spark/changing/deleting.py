@@ -23,16 +23,16 @@ from icefield.spark.changing.planned import (
 )
 from icefield.spark.changing.running import ACTION, DELETE, UPDATE, removals, run
 from icefield.spark.changing.values import converted, value_column
-from icefield.spark.names import quoted
-from icefield.spark.opening import keywords_of
-from icefield.spark.types import readable_columns, spark_schema
+from icefield.spark.columns.names import quoted
+from icefield.spark.columns.types import readable_columns, spark_schema
+from icefield.spark.tables.opening import keywords_of
 from icefield.table import RowsChanged
 from icefield.table.outcomes import NOTHING_CHANGED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from icefield.spark.distributing import Distribution
+    from icefield.spark.writes.distributing import Distribution
     from icefield.table import Table
     from icefield.table.rows import Isolation, RowMode
 

@@ -30,10 +30,10 @@ from icefield.spark.changing.planned import (
 )
 from icefield.spark.changing.running import ACTION, DELETE, INSERT, TWICE, UPDATE, run
 from icefield.spark.changing.values import converted, defaults, value_column
-from icefield.spark.letter_case import named_as_table
-from icefield.spark.names import quoted, quoted_path
-from icefield.spark.opening import keywords_of
-from icefield.spark.types import arrow_schema, readable_columns, spark_schema
+from icefield.spark.columns.letter_case import named_as_table
+from icefield.spark.columns.names import quoted, quoted_path
+from icefield.spark.columns.types import arrow_schema, readable_columns, spark_schema
+from icefield.spark.tables.opening import keywords_of
 from icefield.table.merging import MergeResult, SchemaMode, written_columns
 from icefield.table.update.change import warn_of_lost
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icefield.schema import Schema
-    from icefield.spark.distributing import Distribution
+    from icefield.spark.writes.distributing import Distribution
     from icefield.table import Table
     from icefield.table.rows import Isolation, RowMode
 

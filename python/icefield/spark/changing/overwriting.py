@@ -12,10 +12,10 @@ from icefield.expressions import AlwaysTrue
 from icefield.spark.changing.outcomes import changed
 from icefield.spark.changing.planned import ChangeOptions, Target
 from icefield.spark.changing.running import COUNTS, removals, run
-from icefield.spark.letter_case import named_as_table
-from icefield.spark.opening import keywords_of
-from icefield.spark.types import arrow_schema
-from icefield.spark.writing import Write, WriteSettings, counted
+from icefield.spark.columns.letter_case import named_as_table
+from icefield.spark.columns.types import arrow_schema
+from icefield.spark.tables.opening import keywords_of
+from icefield.spark.writes.writing import Write, WriteSettings, counted
 from icefield.table import RowsChanged
 from icefield.table.merging import SchemaMode, written_columns
 from icefield.table.outcomes import NOTHING_CHANGED
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from icefield.expressions import RowFilter
-    from icefield.spark.distributing import Distribution
+    from icefield.spark.writes.distributing import Distribution
     from icefield.table import Table
     from icefield.table.rows import Isolation, RowMode
 

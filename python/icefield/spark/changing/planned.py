@@ -14,19 +14,19 @@ from pyspark.sql import types as st
 from icefield.distributed import made_before
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 from icefield.schema import Schema
-from icefield.spark.audit import session_audit, write_target
-from icefield.spark.letter_case import is_case_sensitive
-from icefield.spark.opening import opened
-from icefield.spark.reading import decoded
-from icefield.spark.session import at_once
-from icefield.spark.types import FIELD_ID, spark_schema
+from icefield.spark.columns.letter_case import is_case_sensitive
+from icefield.spark.columns.types import FIELD_ID, spark_schema
+from icefield.spark.reads.reading import decoded
+from icefield.spark.sessions.audit import session_audit, write_target
+from icefield.spark.sessions.session import at_once
+from icefield.spark.tables.opening import opened
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from icefield.distributed import RowChangePlan
     from icefield.expressions import Expression
-    from icefield.spark.distributing import Distribution
+    from icefield.spark.writes.distributing import Distribution
     from icefield.table import Table
     from icefield.table.rows import Isolation, RowMode
     from icefield.types import Type

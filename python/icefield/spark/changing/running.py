@@ -22,14 +22,14 @@ from pyspark import TaskContext
 from icefield.distributed import RowRemover, TaskWriter, WrittenFiles
 from icefield.errors import CommitStateUnknownException, InvalidArgumentError
 from icefield.spark.changing.planned import FILE, POSITION
-from icefield.spark.distributing import distribution_of, free_names, has_all_keys, is_small, partition_keys
-from icefield.spark.failures import raised_in_task, sentence
-from icefield.spark.jobs import Jobs
-from icefield.spark.keys import with_keys
-from icefield.spark.packed import PackedTasks
-from icefield.spark.session import at_once
-from icefield.spark.workers import begin_task, drivers_python
-from icefield.spark.writing import known_loss, warn_of_left
+from icefield.spark.sessions.failures import raised_in_task, sentence
+from icefield.spark.sessions.jobs import Jobs
+from icefield.spark.sessions.packed import PackedTasks
+from icefield.spark.sessions.session import at_once
+from icefield.spark.sessions.workers import begin_task, drivers_python
+from icefield.spark.writes.distributing import distribution_of, free_names, has_all_keys, is_small, partition_keys
+from icefield.spark.writes.keys import with_keys
+from icefield.spark.writes.writing import known_loss, warn_of_left
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

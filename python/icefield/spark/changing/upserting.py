@@ -14,10 +14,10 @@ from icefield.errors import InvalidArgumentError, ValidationError
 from icefield.spark.changing.conditions import TARGET
 from icefield.spark.changing.merging import COUNT, SOURCE, Merge, MergeRules
 from icefield.spark.changing.planned import ChangeOptions, Target, column_of
-from icefield.spark.letter_case import named_as_table
-from icefield.spark.names import quoted, quoted_path
-from icefield.spark.opening import keywords_of
-from icefield.spark.types import spark_schema
+from icefield.spark.columns.letter_case import named_as_table
+from icefield.spark.columns.names import quoted, quoted_path
+from icefield.spark.columns.types import spark_schema
+from icefield.spark.tables.opening import keywords_of
 from icefield.table import UpsertResult
 from icefield.table.merging import SchemaMode, written_columns
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from icefield.schema import Schema
-    from icefield.spark.distributing import Distribution
+    from icefield.spark.writes.distributing import Distribution
     from icefield.table import Table
     from icefield.table.rows import Isolation, RowMode
 

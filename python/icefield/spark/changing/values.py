@@ -12,8 +12,8 @@ from pyspark.sql import types as st
 
 from icefield.errors import ValidationError
 from icefield.schema import Schema
-from icefield.spark.letter_case import is_case_sensitive
-from icefield.spark.types import spark_schema
+from icefield.spark.columns.letter_case import is_case_sensitive
+from icefield.spark.columns.types import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

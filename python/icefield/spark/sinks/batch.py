@@ -1,7 +1,7 @@
 """Writes of batches: ``df.write.format("icefield")``, and ``INSERT INTO`` a view.
 
 What goes to tasks has the storage of the table and no options: they may hold credentials of the catalog
-(`icefield.spark.handover`). The committer is another process, and opens the catalog again from the options.
+(`icefield.spark.tables.handover`). The committer is another process, and opens the catalog again from the options.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from icefield.spark.audit import task_audit, write_target
 from icefield.spark.changing.running import commit
-from icefield.spark.failures import sentence
-from icefield.spark.handover import forget, keep, kept
-from icefield.spark.opening import SourceOptions
+from icefield.spark.sessions.audit import task_audit, write_target
+from icefield.spark.sessions.failures import sentence
 from icefield.spark.sinks.overwrites import Overwrite, require_branch
-from icefield.spark.writing import Write, write_task
+from icefield.spark.tables.handover import forget, keep, kept
+from icefield.spark.tables.opening import SourceOptions
+from icefield.spark.writes.writing import Write, write_task
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from icefield.distributed import WRITE_ID
 from icefield.errors import InvalidArgumentError
 from icefield.metadata import ancestors_of
-from icefield.spark.session import is_classic
+from icefield.spark.sessions.session import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

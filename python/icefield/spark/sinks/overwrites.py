@@ -12,14 +12,14 @@ from icefield.distributed import RowRemover
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError, ValidationException
 from icefield.expressions import AlwaysTrue
 from icefield.metadata import ancestors_of
-from icefield.spark.letter_case import refuse_alike
+from icefield.spark.columns.letter_case import refuse_alike
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from icefield.distributed import ReadTask, RowChangePlan, WrittenFiles
-    from icefield.spark.opening import SourceOptions
-    from icefield.spark.writing import Write
+    from icefield.spark.tables.opening import SourceOptions
+    from icefield.spark.writes.writing import Write
     from icefield.table import Table
     from icefield.table.rows import Isolation
 

@@ -17,14 +17,14 @@ from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 
 from icefield.distributed import RowChangePlan, WritePlan
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
-from icefield.spark.audit import task_audit, write_target
 from icefield.spark.changing.running import commit
-from icefield.spark.failures import sentence
-from icefield.spark.opening import SourceOptions
+from icefield.spark.columns.types import arrow_schema
+from icefield.spark.sessions.audit import task_audit, write_target
+from icefield.spark.sessions.failures import sentence
 from icefield.spark.sinks.epochs import QUERY_ID, epoch, last_epoch, may_have_write
 from icefield.spark.sinks.overwrites import merge_schema, require_branch
-from icefield.spark.types import arrow_schema
-from icefield.spark.writing import Write, WriteSettings, write_task
+from icefield.spark.tables.opening import SourceOptions
+from icefield.spark.writes.writing import Write, WriteSettings, write_task
 
 if TYPE_CHECKING:
     from pyspark.sql import Row

@@ -9,6 +9,7 @@ from pyspark.sql import types as st
 
 from icefield.errors import InvalidArgumentError
 from icefield.schema import Schema
+from icefield.spark.columns.types import iceberg_schema, spark_schema
 from icefield.spark.sql.grammar.statements import (
     AddColumns,
     AddPartitionField,
@@ -28,7 +29,6 @@ from icefield.spark.sql.grammar.statements import (
     WriteOrder,
 )
 from icefield.spark.sql.grammar.text import Name
-from icefield.spark.types import iceberg_schema, spark_schema
 from icefield.types import NestedField
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from icefield.expressions import AlwaysFalse
 from icefield.procedures import Procedure, find
 from icefield.procedures import call as called
 from icefield.procedures.declared import table_parts
-from icefield.spark.changes import changes
-from icefield.spark.names import quoted
+from icefield.spark.columns.names import quoted
+from icefield.spark.reads.changes import changes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from icefield.catalog import Catalog, load_catalog
 from icefield.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError
 from icefield.inspect import InspectTable
-from icefield.spark.names import quoted_path
-from icefield.spark.session import is_classic
+from icefield.spark.columns.names import quoted_path
+from icefield.spark.sessions.session import is_classic
 from icefield.table import Table
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from icefield.spark.changing.deleting import delete as delete_rows
 from icefield.spark.changing.deleting import update as update_rows
 from icefield.spark.changing.merging import merge as merge_rows
 from icefield.spark.changing.values import default_column
-from icefield.spark.names import quoted_path
+from icefield.spark.columns.names import quoted_path
 from icefield.spark.sql.grammar.statements import Assignment, Delete, Merge, MergeClause, Update
 from icefield.spark.sql.grammar.text import Cursor, Name, Piece
 from icefield.spark.sql.inserting import written_branch

@@ -12,6 +12,7 @@ from icefield.expressions import AlwaysTrue
 from icefield.partitioning import PartitionField, PartitionSpec
 from icefield.schema import Schema
 from icefield.spark.changing.deleting import delete as delete_rows
+from icefield.spark.columns.types import iceberg_schema
 from icefield.spark.sql.grammar.statements import (
     AlterNamespace,
     ColumnDefinition,
@@ -26,8 +27,7 @@ from icefield.spark.sql.grammar.statements import (
 from icefield.spark.sql.inserting import written_branch
 from icefield.spark.sql.running import Run
 from icefield.spark.sql.streamed import rows_of
-from icefield.spark.types import iceberg_schema
-from icefield.spark.writing import append
+from icefield.spark.writes.writing import append
 from icefield.types import NestedField
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from icefield.spark.columns.types import spark_schema
 from icefield.spark.sql.grammar.statements import Describe, DescribeNamespace, Show
 from icefield.spark.sql.literals import literal, quoted_name, quoted_text
-from icefield.spark.types import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -103,13 +103,14 @@ def _terms(table: Table) -> list[str]:
         if field.transform.is_void or field.source_id is None:
             continue
         name = quoted_name(*(schema.find_column_name(field.source_id) or field.name).split("."))
-        kind, _, width = str(field.transform).rstrip("]").partition("[")
-        if kind == "identity":
+        transform = field.transform
+        width = transform.num_buckets or transform.width
+        if transform.is_identity:
             found.append(name)
-        elif width:
-            found.append(f"{kind}({width}, {name})")
+        elif width is not None:
+            found.append(f"{transform.name}({width}, {name})")
         else:
-            found.append(f"{kind}s({name})")
+            found.append(f"{transform.name}s({name})")
     return found
 
 

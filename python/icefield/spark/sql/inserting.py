@@ -11,9 +11,9 @@ from pyspark.sql import types as st
 from icefield.errors import ValidationError
 from icefield.expressions import AlwaysTrue, And, EqualTo, IsNull
 from icefield.spark.changing.overwriting import write
+from icefield.spark.columns.types import spark_schema
 from icefield.spark.sql.grammar.statements import Insert
-from icefield.spark.types import spark_schema
-from icefield.spark.writing import append
+from icefield.spark.writes.writing import append
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from icefield.expressions import AlwaysTrue, Or
 from icefield.spark.changing.conditions import items_of, kind_of, usable_of
-from icefield.spark.types import spark_schema
-from icefield.spark.workers import drivers_python
+from icefield.spark.columns.types import spark_schema
+from icefield.spark.sessions.workers import drivers_python
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject

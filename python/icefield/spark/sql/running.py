@@ -15,14 +15,14 @@ from pyspark.sql import types as st
 
 from icefield.errors import IcefieldError, InvalidArgumentError, NotFoundError
 from icefield.spark.changing.planned import held
-from icefield.spark.session import is_classic
+from icefield.spark.columns.types import arrow_schema
+from icefield.spark.sessions.session import is_classic
 from icefield.spark.sql.catalogs import CatalogNames, Selected, Target
 from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement
 from icefield.spark.sql.literals import literal, quoted_name, quoted_text
 from icefield.spark.sql.pruning import needed, stand_in
 from icefield.spark.sql.queries import Edit, Moment, TableUse, edited, tables_in
 from icefield.spark.sql.sources import Source
-from icefield.spark.types import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from icefield.spark.changes import changes
-from icefield.spark.inspecting import read_inspect
-from icefield.spark.names import quoted
-from icefield.spark.reading import chosen as chosen_scan
-from icefield.spark.reading import of_scan
-from icefield.spark.types import spark_schema
+from icefield.spark.columns.names import quoted
+from icefield.spark.columns.types import spark_schema
+from icefield.spark.reads.changes import changes
+from icefield.spark.reads.inspecting import read_inspect
+from icefield.spark.reads.reading import chosen as chosen_scan
+from icefield.spark.reads.reading import of_scan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

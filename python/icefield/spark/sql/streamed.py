@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from icefield.spark.failures import sentence
-from icefield.spark.types import arrow_schema
-from icefield.spark.workers import drivers_python
+from icefield.spark.columns.types import arrow_schema
+from icefield.spark.sessions.failures import sentence
+from icefield.spark.sessions.workers import drivers_python
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

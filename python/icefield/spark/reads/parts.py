@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 
 from icefield.errors import TableReplacedError, ValidationError
-from icefield.spark.inspecting import inspect_rows
-from icefield.spark.reading import task_rows
-from icefield.spark.types import FIELD_ID
+from icefield.spark.columns.types import FIELD_ID
+from icefield.spark.reads.inspecting import inspect_rows
+from icefield.spark.reads.reading import task_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from icefield.scan import fields_of
-from icefield.spark.opening import keywords_of, opened
-from icefield.spark.reading import of_scan
+from icefield.spark.reads.reading import of_scan
+from icefield.spark.tables.opening import keywords_of, opened
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,7 +9,7 @@ import pyspark.sql.functions as F  # noqa: N812
 from pyspark.sql import types as st
 
 from icefield.errors import ValidationError
-from icefield.spark.names import quoted
+from icefield.spark.columns.names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

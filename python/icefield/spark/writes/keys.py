@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyspark.sql.functions as F  # noqa: N812
 
 from icefield.spark import functions
-from icefield.spark.names import quoted
+from icefield.spark.columns.names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

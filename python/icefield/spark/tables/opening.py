@@ -19,7 +19,7 @@ from icefield.inspect import InspectTable
 from icefield.micro_batches import MicroBatches
 from icefield.moments import Moment, instant_of
 from icefield.scan import TableScan, split_of
-from icefield.spark.options import check, find, write_properties
+from icefield.spark.tables.options import check, find, write_properties
 from icefield.table import Table
 from icefield.table.branches import BranchWork
 
@@ -146,7 +146,7 @@ class SourceOptions:
     of the summary of the snapshot that is written; Spark hands its name over in lower case. ``idempotency-key`` makes a
     write once: a snapshot of the branch that has it is not made again. ``memory-limit`` is for one task: bytes of what
     it decodes at a time, or of rows that wait to be written. Options of Java's connector
-    are honoured or refused (`icefield.spark.options`); what is left are properties of the catalog: ``uri``,
+    are honoured or refused (`icefield.spark.tables.options`); what is left are properties of the catalog: ``uri``,
     ``warehouse``, ``s3.*``. Other names are refused.
 
     Behind the name of a table may stand that of a metadata table (``db.t.files``), or ``changes`` for the changelog

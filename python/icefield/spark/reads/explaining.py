@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from icefield.scan import TableScan
-from icefield.spark.reading import chosen, compares_rows, decided
+from icefield.spark.reads.reading import chosen, compares_rows, decided
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

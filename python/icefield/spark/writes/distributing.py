@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import pyspark.sql.functions as F  # noqa: N812
 
 from icefield.errors import InvalidArgumentError
-from icefield.spark.keys import PartitionKey, with_keys
-from icefield.spark.types import readable_columns
+from icefield.spark.columns.types import readable_columns
+from icefield.spark.writes.keys import PartitionKey, with_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -2,8 +2,8 @@
 
 Spark's reader is as fast as any, so it reads Parquet files without deletes, of columns whose types it supports.
 `icefield.scan.ScanPlan.obstacles` decides which files, and under which names columns are requested;
-`icefield.spark.texts` which strings are read as bytes. All other files are read through `mapInArrow`, by one Python
-task per group of files. `icefield.spark.explain` shows which file is read how.
+`icefield.spark.columns.texts` which strings are read as bytes. All other files are read through `mapInArrow`, by one
+Python task per group of files. `icefield.spark.explain` shows which file is read how.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from icefield.distributed import EngineRead, ReadTask, Storage
 from icefield.incremental import IncrementalChangelogScan
 from icefield.moments import Moment
 from icefield.scan import ScanPlan, TableScan, expression_of, fields_of
-from icefield.spark import filters
-from icefield.spark.audit import read_branch, session_audit
-from icefield.spark.failures import sentence
-from icefield.spark.names import quoted
-from icefield.spark.opening import keywords_of, moment_of, opened
-from icefield.spark.packed import PackedTasks
-from icefield.spark.session import ReaderSession, adopted, at_once, is_classic, reads_scheme
-from icefield.spark.texts import texts_without_order
-from icefield.spark.types import arrow_schema, spark_schema
-from icefield.spark.workers import begin_task, drivers_python
+from icefield.spark.columns import filters
+from icefield.spark.columns.names import quoted
+from icefield.spark.columns.texts import texts_without_order
+from icefield.spark.columns.types import arrow_schema, spark_schema
+from icefield.spark.sessions.audit import read_branch, session_audit
+from icefield.spark.sessions.failures import sentence
+from icefield.spark.sessions.packed import PackedTasks
+from icefield.spark.sessions.session import ReaderSession, adopted, at_once, is_classic, reads_scheme
+from icefield.spark.sessions.workers import begin_task, drivers_python
+from icefield.spark.tables.opening import keywords_of, moment_of, opened
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

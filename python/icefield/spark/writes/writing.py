@@ -17,14 +17,14 @@ from pyspark import TaskContext
 
 from icefield.distributed import Committed, FilesLeft, Storage, TaskWriter, WritePlan, WrittenFiles, made_before
 from icefield.errors import CommitStateUnknownException, IcefieldError
-from icefield.spark.audit import session_audit, write_target
-from icefield.spark.distributing import Distribution, distributed
-from icefield.spark.failures import raised_in_task, sentence
-from icefield.spark.jobs import Jobs
-from icefield.spark.letter_case import named_as_table
-from icefield.spark.opening import keywords_of, opened
-from icefield.spark.types import arrow_schema
-from icefield.spark.workers import begin_task, drivers_python
+from icefield.spark.columns.letter_case import named_as_table
+from icefield.spark.columns.types import arrow_schema
+from icefield.spark.sessions.audit import session_audit, write_target
+from icefield.spark.sessions.failures import raised_in_task, sentence
+from icefield.spark.sessions.jobs import Jobs
+from icefield.spark.sessions.workers import begin_task, drivers_python
+from icefield.spark.tables.opening import keywords_of, opened
+from icefield.spark.writes.distributing import Distribution, distributed
 from icefield.table import RowsChanged
 from icefield.table.merging import SchemaMode, written_columns
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from icefield.spark.names import quoted_path
+from icefield.spark.columns.names import quoted_path
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -19,10 +19,10 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from icefield.errors import InvalidArgumentError
 from icefield.micro_batches import StreamOffset
-from icefield.spark.failures import sentence
-from icefield.spark.opening import SourceOptions
-from icefield.spark.parts import Part, parts, require_columns, require_same
-from icefield.spark.types import spark_schema
+from icefield.spark.columns.types import spark_schema
+from icefield.spark.reads.parts import Part, parts, require_columns, require_same
+from icefield.spark.sessions.failures import sentence
+from icefield.spark.tables.opening import SourceOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa

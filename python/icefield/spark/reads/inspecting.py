@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from icefield.distributed import InspectTask, Storage
-from icefield.spark.failures import sentence
-from icefield.spark.opening import keywords_of, moment_of, opened
-from icefield.spark.packed import PackedTasks
-from icefield.spark.types import arrow_schema, spark_schema
-from icefield.spark.workers import begin_task, drivers_python
+from icefield.spark.columns.types import arrow_schema, spark_schema
+from icefield.spark.sessions.failures import sentence
+from icefield.spark.sessions.packed import PackedTasks
+from icefield.spark.sessions.workers import begin_task, drivers_python
+from icefield.spark.tables.opening import keywords_of, moment_of, opened
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

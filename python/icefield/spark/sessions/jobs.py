@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from icefield.spark.session import is_classic
+from icefield.spark.sessions.session import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

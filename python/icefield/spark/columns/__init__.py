@@ -1,0 +1,1 @@
+"""Columns of Spark and Iceberg: names, types, texts and filters."""

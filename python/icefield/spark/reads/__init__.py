@@ -1,0 +1,1 @@
+"""Reads of tables, metadata tables, changes and streams."""

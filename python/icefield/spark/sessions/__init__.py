@@ -1,0 +1,1 @@
+"""Spark sessions, their jobs and workers, and what is sent between them."""

@@ -1,0 +1,1 @@
+"""Tables by name, and options of Spark about them."""

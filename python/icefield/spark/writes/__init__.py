@@ -1,0 +1,1 @@
+"""Writes by the executors: how rows are brought together, and appended."""
