@@ -71,6 +71,28 @@ def test_what_is_replaced(
     assert left_over(table) == set()
 
 
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_the_committer_shares_files_among_processors(
+    options: dict[str, str], catalog: ice.Catalog, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    from icefield.spark.sinks.overwrites import Overwrite
+    from icefield.spark.tables.opening import SourceOptions
+    from icefield.spark.writes.writing import Write
+
+    properties = {"format-version": "3", "write.delete.mode": mode, "read.split.target-size": "1"}
+    table = catalog.create_table("db.t", SCHEMA, properties=properties)
+    for number in range(5):
+        table.append(pa.table({"id": [number, number + 100], "day": [FIRST, SECOND]}, schema=SCHEMA))
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    overwrite = Overwrite.of(SourceOptions.of({**options, "path": "db.t", "overwrite-filter": "id >= 100"}), table)
+    assert overwrite.plan is not None
+    removed = overwrite.removed(Write(overwrite.plan.write, table.storage))
+    assert [one.row_count for one in removed] == [2, 2, 1]
+    assert table.commit_rows(overwrite.plan, removed, []).rows_removed == 5
+    assert ids(table) == [0, 1, 2, 3, 4]
+    assert left_over(table) == set()
+
+
 def test_insert_overwrite_of_a_view(spark: SparkSession, options: dict[str, str], table: ice.Table) -> None:
     given = {"path": "db.t", "overwrite-mode": "dynamic", **options}
     listed = ", ".join(f"'{name}' '{value}'" for name, value in given.items())

@@ -203,6 +203,11 @@ def test_complete_mode_replaces_all_rows(
     query.session = {"spark.wap.branch": "audit"}
     with pytest.raises(ice.errors.IcefieldError, match="pass it as the option branch=audit"):
         query.run(3, rows(1))
+    results = query.tasks(rows(1), rows(2), None)
+    assert [result.change is not None for result in results] == [True, False, False], "the plan is sent back once"
+    with pytest.raises(ice.errors.InvalidArgumentError, match="no result of its first task"):
+        query.writer().commit(results[1:], 3)
+    query.writer().abort([None, *results[1:]], 3)
     assert left_over(table) == set()
     assert [snapshot.summary["operation"] for snapshot in table.snapshots()][1:] == ["overwrite", "overwrite", "delete"]
 

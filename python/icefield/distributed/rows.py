@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING
 from icefield._core import ReadTask, Storage, TableState
 from icefield._core import RowChangePlan as _RowChangePlan
 from icefield._core import RowRemover as _RowRemover
-from icefield.distributed.writes import WRITE_ID, Committed, FilesLeft, WritePlan, WrittenFiles
+from icefield.distributed.writes import WRITE_ID, Attempt, Committed, FilesLeft, WritePlan, WrittenFiles
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from typing_extensions import Self
-
     from icefield.arrow import ArrowSchemaExportable, Rows
     from icefield.expressions import RowFilter
 
@@ -208,7 +204,7 @@ class RowChangePlan:
         return f"RowChangePlan({self.command}, {self.files:,} files, {self.write_id})"
 
 
-class RowRemover:
+class RowRemover(Attempt):
     """Takes rows out of data files, in one attempt at one task; all rows of a file go to one remover.
 
     What becomes of a file is decided when the remover is closed: it is dropped if no row is left, written again without
@@ -231,7 +227,7 @@ class RowRemover:
 
     """
 
-    __slots__ = ("_core", "_ended", "_written")
+    __slots__ = ()
 
     def __init__(
         self,
@@ -243,16 +239,9 @@ class RowRemover:
         memory_limit: int | None = None,
         unique: bool = False,
     ) -> None:
-        self._core = _RowRemover(
-            plan.core, storage, task=task, attempt=attempt, memory_limit=memory_limit, unique=unique
+        super().__init__(
+            _RowRemover(plan.core, storage, task=task, attempt=attempt, memory_limit=memory_limit, unique=unique)
         )
-        self._ended = False
-        self._written: WrittenFiles | None = None
-
-    @property
-    def written(self) -> WrittenFiles | None:
-        """What was written, once the remover is closed; None before that, and after `abort`."""
-        return self._written
 
     def remove(self, rows: Rows) -> None:
         """Take out rows, in any order.
@@ -282,22 +271,4 @@ class RowRemover:
             If a file has no such row, or if it was deleted before; nothing that was written is left.
 
         """
-        self._ended = True
-        self._written = WrittenFiles(*self._core.close())
-        return self._written
-
-    def abort(self) -> None:
-        """Discard what was taken out; no effect after `close`."""
-        self._core.abort()
-        self._ended = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if kind is not None:
-            self.abort()
-        elif not self._ended:
-            self.close()
+        return super().close()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icefield._core import IDEMPOTENCY_KEY, Storage, TableState, snapshot_of_key
+from icefield._core import RowRemover as _RowRemover
 from icefield._core import TaskWriter as _TaskWriter
 from icefield._core import WritePlan as _WritePlan
 from icefield._inputs.arguments import summary_entries
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "WRITE_ID",
+    "Attempt",
     "Committed",
     "FilesLeft",
     "TaskWriter",
@@ -271,7 +273,48 @@ class WritePlan:
         return f"WritePlan({self.write_id})"
 
 
-class TaskWriter:
+class Attempt:
+    """One attempt at one task, which is closed or aborted.
+
+    In a ``with`` block it is closed at the end, or aborted if the block fails; `written` is then its result.
+    """
+
+    __slots__ = ("_core", "_ended", "_written")
+
+    def __init__(self, core: _TaskWriter | _RowRemover) -> None:
+        self._core: Any = core
+        self._ended = False
+        self._written: WrittenFiles | None = None
+
+    @property
+    def written(self) -> WrittenFiles | None:
+        """The files written, once the attempt is closed; None before that, and after `abort`."""
+        return self._written
+
+    def close(self) -> WrittenFiles:
+        """Finish all files and return what was written, to be sent to the committer."""
+        self._ended = True
+        self._written = WrittenFiles(*self._core.close())
+        return self._written
+
+    def abort(self) -> None:
+        """Delete what was written; no effect after `close`."""
+        self._core.abort()
+        self._ended = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.abort()
+        elif not self._ended:
+            self.close()
+
+
+class TaskWriter(Attempt):
     """Writes the data files of one attempt at one task.
 
     In a ``with`` block it is closed at the end, or aborted if the block fails; `written` is then its result.
@@ -302,7 +345,7 @@ class TaskWriter:
 
     """
 
-    __slots__ = ("_core", "_ended", "_written")
+    __slots__ = ()
 
     def __init__(
         self,
@@ -317,7 +360,7 @@ class TaskWriter:
         memory_limit: int | None = None,
         dry_run: bool = False,
     ) -> None:
-        self._core = _TaskWriter(
+        core = _TaskWriter(
             plan.core,
             storage,
             schema,
@@ -328,13 +371,7 @@ class TaskWriter:
             memory_limit=memory_limit,
             dry_run=dry_run,
         )
-        self._ended = False
-        self._written: WrittenFiles | None = None
-
-    @property
-    def written(self) -> WrittenFiles | None:
-        """The files written, once the writer is closed; None before that, and after `abort`."""
-        return self._written
+        super().__init__(core)
 
     def write(self, rows: Rows) -> None:
         """Add rows, which are written in the background.
@@ -348,25 +385,3 @@ class TaskWriter:
 
         """
         self._core.write(rows)
-
-    def close(self) -> WrittenFiles:
-        """Close all files and return what was written, to be sent to the committer."""
-        self._written = WrittenFiles(*self._core.close())
-        self._ended = True
-        return self._written
-
-    def abort(self) -> None:
-        """Delete what was written; no effect after `close`."""
-        self._core.abort()
-        self._ended = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if kind is not None:
-            self.abort()
-        elif not self._ended:
-            self.close()

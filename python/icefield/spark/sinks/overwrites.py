@@ -5,6 +5,8 @@ The options are those of Java's connector, which has no option for the filter; `
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from icefield.table.rows import Isolation
 
 __all__ = ["Overwrite", "merge_schema", "require_branch"]
+
+#: Bytes that all workers of an overwrite may take together, about.
+_MEMORY = 512 << 20
 
 
 @dataclass(frozen=True)
@@ -60,17 +65,24 @@ class Overwrite:
             branch=branch,
             properties=options.write_properties(table),
         )
-        return cls(plan, tuple(plan.tasks([], whole_files=True)), level)
+        return cls(plan, tuple(plan.tasks([], whole_files=True, parallelism=os.cpu_count())), level)
 
     def removed(self, write: Write) -> list[WrittenFiles]:
-        """Take out the rows of the tasks, in this process."""
-        if self.plan is None or not self.tasks:
+        """Take out the rows of the tasks, in this process, on all its processors."""
+        plan, memory = self.plan, write.settings.memory_limit or _MEMORY
+        if plan is None or not self.tasks:
             return []
-        settings = write.settings
-        with RowRemover(self.plan, write.storage, memory_limit=settings.memory_limit) as remover:
-            for task in self.tasks:
-                remover.remove(task.rows(write.storage, memory_limit=settings.memory_limit))
-        return [] if remover.written is None else [remover.written]
+        workers = min(len(self.tasks), os.cpu_count() or 1)
+
+        def taken_out(worker: int) -> WrittenFiles | None:
+            limit = memory // workers
+            with RowRemover(plan, write.storage, task=worker, memory_limit=limit) as remover:
+                for task in self.tasks[worker::workers]:
+                    remover.remove(task.rows(write.storage, memory_limit=limit))
+            return remover.written
+
+        with ThreadPoolExecutor(workers) as pool:
+            return [written for written in pool.map(taken_out, range(workers)) if written is not None]
 
 
 def require_branch(plan: RowChangePlan, branch: str) -> None:

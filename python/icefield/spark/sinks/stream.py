@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 
-from icefield.distributed import RowChangePlan, WritePlan
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 from icefield.spark.changing.running import commit
 from icefield.spark.columns.types import arrow_schema
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
     from pyspark.sql import types as st
 
-    from icefield.distributed import WrittenFiles
+    from icefield.distributed import RowChangePlan, WritePlan, WrittenFiles
     from icefield.table import Table
 
 __all__ = ["STREAM_WRITER", "BatchWritten", "StreamWriter"]
@@ -41,9 +40,11 @@ class BatchWritten(WriterCommitMessage):
     """The files that a task of a batch wrote; None if it had no rows."""
 
     files: WrittenFiles | None
-    #: The write that the files are of, or the change that it is part of.
-    plan: WritePlan | RowChangePlan
+    #: The write that the files are of.
+    plan: WritePlan
     query_id: str
+    #: The change that the write is part of, in the result of the first task: it names all files of the table.
+    change: RowChangePlan | None = None
     #: What the session says of staging; only a task knows.
     audit: dict[str, str] = field(default_factory=dict)
     #: How often the task was tried before.
@@ -84,7 +85,8 @@ class StreamWriter(DataSourceStreamWriter):
         if context is None or not query_id:
             raise InvalidArgumentError("a batch of a stream is written without a query: Spark tells tasks no id of one")
         files = write_task(self._write, batches, clustered=False)
-        return BatchWritten(files, self._change or self._write.plan, query_id, task_audit(), context.attemptNumber())
+        change = self._change if context.partitionId() == 0 else None
+        return BatchWritten(files, self._write.plan, query_id, change, task_audit(), context.attemptNumber())
 
     @sentence
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -93,13 +95,14 @@ class StreamWriter(DataSourceStreamWriter):
         options, table = self._options, self._table
         if not results or options is None or table is None:
             raise InvalidArgumentError(f"batch {batchId} of a stream: Spark has no result of any task")
-        plan, write, written = results[0].plan, self._write_of(results), _files_of(results)
+        write, written = self._write_of(results), _files_of(results)
         try:
+            change = self._change_of(results, batchId)
             table.refresh()
             audit = next((result.audit for result in results if result.audit), {})
             branch = _branch(table, options.branch, audit)
-            if isinstance(plan, RowChangePlan):
-                require_branch(plan, branch)
+            if change is not None:
+                require_branch(change, branch)
             query_id = results[0].query_id
             last = last_epoch(table, branch, query_id)
         except Exception:
@@ -114,8 +117,8 @@ class StreamWriter(DataSourceStreamWriter):
         once = epoch(query_id, batchId)
         properties = {**options.summary, **once["snapshot_properties"]}
         key = once["idempotency_key"]
-        if isinstance(plan, RowChangePlan):
-            commit(table, plan, [], written, properties, key, lambda: lost)
+        if change is not None:
+            commit(table, change, [], written, properties, key, lambda: lost)
         else:
             write.commit(table, written, branch, properties, key, lambda: lost)
 
@@ -130,11 +133,16 @@ class StreamWriter(DataSourceStreamWriter):
         if results and None in messages:
             self._write_of(results).clean_up(_files_of(results), search=True)
 
+    def _change_of(self, results: list[BatchWritten], batch_id: int) -> RowChangePlan | None:
+        """Return the change that the tasks are part of, in complete mode."""
+        change = next((result.change for result in results if result.change is not None), None)
+        if self._change is not None and change is None:
+            raise InvalidArgumentError(f"batch {batch_id} of a stream: Spark has no result of its first task")
+        return change
+
     def _write_of(self, results: list[BatchWritten]) -> Write:
         """Return the write of the tasks, which another process has planned."""
-        plan = results[0].plan
-        write = plan.write if isinstance(plan, RowChangePlan) else plan
-        return Write(write, self._write.storage, self._write.settings)
+        return Write(results[0].plan, self._write.storage, self._write.settings)
 
 
 class StreamRowWriter(StreamWriter):
