@@ -17,6 +17,8 @@ __all__ = ["Jobs"]
 
 #: Seconds to wait for the tasks of a failed job: Spark kills Python workers some four seconds after it stops them.
 _LAST_TASKS = 10
+#: Seconds in which Spark records the end of a job that has given its results; mostly it has by then.
+_RECORDED = 2
 
 
 class Jobs:
@@ -64,10 +66,17 @@ class Jobs:
         speculates = str(self._spark.conf.get("spark.speculation", "false")).lower() == "true"
         if not is_classic(self._spark):
             return speculates
+        self._settle()
         if not speculates and not any(stage.numFailedTasks or stage.currentAttemptId for stage in self._stages()):
             return False
         self.wait()
         return True
+
+    def _settle(self) -> None:
+        """Wait until Spark has recorded how the tasks ended, which it does beside handing over their results."""
+        until = time.monotonic() + _RECORDED
+        while any(job.status == "RUNNING" for job in self._infos()) and time.monotonic() < until:
+            time.sleep(0.005)
 
     def _infos(self) -> Iterator[SparkJobInfo]:
         context = self._spark.sparkContext
