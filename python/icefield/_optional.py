@@ -19,6 +19,7 @@ _EXTRAS = {
     "psycopg": "postgres",
     "pyspark": "spark",
     "sqlglot": "spark",
+    "thriftpy2": "hive",
 }
 
 

@@ -54,7 +54,21 @@ def world(
     request: pytest.FixtureRequest, places: dict[str, World], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
     make = request.param
-    if make is None:
+    if make == "hive":
+        pytest.importorskip("thriftpy2")
+        from worlds.metastore import metastore
+
+        with metastore() as server:
+            given = {"warehouse": str(tmp_path_factory.mktemp("hive")), "lock-check-min-wait-time": "0.005"}
+            yield World(
+                "hive",
+                lambda: ice.load_catalog("c", uri=f"thrift://127.0.0.1:{server.port}", **given),
+                levels=False,
+                any_name=False,
+                race=(4, 10),
+            )
+        return
+    if make == "rest":
         with served(tmp_path_factory.mktemp("rest")) as server:
             yield World("rest", lambda: ice.load_catalog("c", uri=server.uri), race=(4, 5))
         return
@@ -66,7 +80,7 @@ def world(
 
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize(
-    "world", [*WORLDS, None], ids=lambda make: "rest" if make is None else make.__name__, indirect=True
+    "world", [*WORLDS, "hive", "rest"], ids=lambda make: make if isinstance(make, str) else make.__name__, indirect=True
 )
 def test_law(world: World, name: str) -> None:
     LAWS[name](world)

@@ -607,7 +607,7 @@ def test_a_mistyped_branch_is_read_by_no_name_and_written_to_as_a_branch_of_main
 def test_catalogs_opened_wrongly(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for uri, words in {
-        "thrift://x": ("a Hive metastore", "sqlite:///folder/catalog.db"),
+        "hive://x": ("a Hive metastore", "sqlite:///folder/catalog.db"),
         "wh/catalog.db": ("is a path, not a URL", "use sqlite:///wh/catalog.db"),
         "sqlite://wh/c.db": ("names a host", "use sqlite:///wh/c.db"),
     }.items():

@@ -25,15 +25,14 @@ __all__ = [
 ]
 
 # The type of catalog by the scheme of its URI, if ``type`` is missing.
-_SCHEMES = {"sqlite": "sql", "postgres": "sql", "postgresql": "sql", "http": "rest", "https": "rest"}
+_SCHEMES = {"sqlite": "sql", "postgres": "sql", "postgresql": "sql", "http": "rest", "https": "rest", "thrift": "hive"}
 
 # Unsupported catalogs, by the schemes of their URIs.
 _FOREIGN = {
-    "thrift": "a Hive metastore",
-    "hive": "a Hive metastore",
-    "glue": "an AWS Glue catalog",
-    "arn": "an AWS Glue or S3 Tables catalog",
-    "dynamodb": "a DynamoDB catalog",
+    "hive": "a Hive metastore (its uri is thrift://host:9083)",
+    "glue": "an AWS Glue catalog (set type='glue' and no uri)",
+    "arn": "an AWS Glue or S3 Tables catalog (set type='glue' and no uri, or type='rest' for S3 Tables)",
+    "dynamodb": "a DynamoDB catalog (set type='dynamodb' and no uri)",
     "nessie": "a Nessie catalog (use its REST endpoint, such as http://host:19120/iceberg)",
     "mysql": "a MySQL database",
     "mariadb": "a MariaDB database",
@@ -42,7 +41,8 @@ _FOREIGN = {
     "duckdb": "a DuckDB database",
     "jdbc": "JDBC (leave out 'jdbc:' for SQLite and PostgreSQL)",
     **dict.fromkeys(
-        ("file", "s3", "s3a", "gs", "abfs", "abfss", "hdfs"), "a folder of files (the property 'warehouse')"
+        ("file", "s3", "s3a", "gs", "abfs", "abfss", "hdfs"),
+        "a folder of files (the property 'warehouse'; with type='hadoop' the folder is the catalog)",
     ),
 }
 
@@ -56,16 +56,16 @@ def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
         Its name; without one the configured default.
     **properties
         Properties of the catalog and its storage; they override the environment, which overrides the file.
-        ``type`` is ``rest``, ``sql``, ``in-memory``, or one that an installed package provides by an entry point in the
-        group ``icefield.catalogs``. ``py-catalog-impl`` names a class instead, a subclass of `Catalog`. Without either
-        the scheme of ``uri`` chooses.
+        ``type`` is ``rest``, ``glue``, ``hive``, ``dynamodb``, ``hadoop`` (folders), ``sql``, ``in-memory``, or one
+        that an installed package provides by an entry point in the group ``icefield.catalogs``. ``py-catalog-impl``
+        names a class instead, a subclass of `Catalog`. Without either the scheme of ``uri`` chooses.
 
     Raises
     ------
     NoSuchCatalogError
         If the catalog is not configured.
     UnsupportedFeatureError
-        If the type of catalog is not supported, such as Hive, or a property cannot be honoured.
+        If the type of catalog is not supported, such as Oracle, or a property cannot be honoured.
     InvalidArgumentError
         If a property is misspelt; ``docs/properties.md`` lists them.
 
@@ -122,8 +122,8 @@ def _kind(name: str, properties: dict[str, str]) -> str:
     what = _FOREIGN.get(database, f"a catalog with the scheme {scheme!r}")
     msg = (
         f"catalog {name!r}: {what} (uri {uri}) is not supported; "
-        f"supported: https://host (REST), sqlite:///folder/catalog.db, postgresql://user@host/database, or "
-        f"type='in-memory' without a uri"
+        f"supported: https://host (REST), thrift://host:9083 (Hive), sqlite:///folder/catalog.db, "
+        f"postgresql://user@host/database, or a type without a uri: 'glue', 'dynamodb', 'hadoop', 'in-memory'"
     )
     raise UnsupportedFeatureError(msg)
 

@@ -72,6 +72,15 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         """,
     ),
     (
+        "honoured",
+        "Of Hive catalogs.",
+        """
+        hive.lock-enabled engine.hive.lock-enabled hive.hive2-compatible hive.kerberos-authentication
+        hive.lock-timeout-ms hive.lock-heartbeat-interval-ms ugi lock-check-min-wait-time lock-check-max-wait-time
+        lock-check-retries
+        """,
+    ),
+    (
         "refused",
         "objects would be stored without the encryption that it asks for",
         """
@@ -218,8 +227,8 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         "harmless",
         "For catalogs of other kinds.",
         """
-        ssl. auth. auth rest. rest-scan-planning. rest-table-cache. signer. hive. lock-check-min-wait-time
-        lock-check-max-wait-time lock-check-retries list-all-tables gcp.bigquery.
+        ssl. auth. auth rest. rest-scan-planning. rest-table-cache. signer. hive.kerberos-service-name
+        list-all-tables gcp.bigquery.
         """,
     ),
 )
@@ -230,7 +239,7 @@ PROPERTIES = tuple(CatalogProperty(name, effect, why) for effect, why, names in 
 _NAMES = frozenset(known.name for known in PROPERTIES if not known.name.endswith("."))
 _PREFIXES = tuple(known.name for known in PROPERTIES if known.name.endswith("."))
 #: Prefixes of storage properties, including unknown ones.
-_STORAGE = ("s3.", "gcs.", "adls.", "client.", "http.", "glue.", "dynamodb.")
+_STORAGE = ("s3.", "gcs.", "adls.", "client.", "http.", "glue.", "dynamodb.", "hive.")
 
 
 #: Names whose effect is missed if they are misspelt; those that begin longer ones end with a dot.

@@ -25,6 +25,7 @@ OWN_KINDS = {
     "dynamodb": "icefield.catalog.dynamodb:DynamoDbCatalog",
     "glue": "icefield.catalog.glue:GlueCatalog",
     "hadoop": "icefield.catalog.folder:FolderCatalog",
+    "hive": "icefield.catalog.hive:HiveCatalog",
     "in-memory": "icefield.catalog.memory:InMemoryCatalog",
     "rest": "icefield.catalog.rest:RestCatalog",
     "sql": "icefield.catalog.sql:SqlCatalog",

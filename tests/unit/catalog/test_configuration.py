@@ -1,5 +1,6 @@
 """Where the properties of a catalog come from, and which one wins."""
 
+import json
 import pickle
 
 import pytest
@@ -57,11 +58,36 @@ def test_our_file_comes_before_pyicebergs(home):
 def test_what_is_not_configured_says_so(home):
     with pytest.raises(NoSuchCatalogError, match=r"'nowhere' is not configured: set 'uri' or 'type'"):
         load_catalog("nowhere")
-    with pytest.raises(UnsupportedFeatureError, match="'hive' are not supported"):
-        load_catalog("x", type="hive")
+    with pytest.raises(UnsupportedFeatureError, match="'nessie' are not supported"):
+        load_catalog("x", type="nessie")
     (home / ".icefield.yaml").write_text("catalog: [1]")
     with pytest.raises(InvalidArgumentError, match="must map names"):
         load_catalog("x", type="in-memory")
+
+
+KINDS = {
+    "hadoop": ({"warehouse": "wh"}, "FolderCatalog"),
+    "glue": ({"glue.region": "eu-west-1"}, "GlueCatalog"),
+    "dynamodb": ({"dynamodb.table-name": "t"}, "DynamoDbCatalog"),
+    "hive": ({"uri": "thrift://host:9083"}, "HiveCatalog"),
+    "rest": ({"uri": "https://host"}, "RestCatalog"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("place", [".icefield.yaml", ".pyiceberg.yaml", "ICEFIELD_", "PYICEBERG_"])
+def test_every_kind_is_found_in_every_place(home, monkeypatch, kind, place):
+    properties, name = KINDS[kind]
+    given = {"type": kind, **properties}
+    if place.endswith("yaml"):
+        (home / place).write_text(json.dumps({"catalog": {"lake": given}}))
+    else:
+        for key, value in given.items():
+            variable = f"{place}CATALOG__LAKE__{key}".replace(".", "__").replace("-", "_").upper()
+            monkeypatch.setenv(variable, value)
+    catalog = load_catalog("lake")
+    assert type(catalog).__name__ == name
+    assert {key: catalog.properties[key] for key in given} == given
 
 
 @pytest.mark.parametrize(
@@ -172,7 +198,8 @@ def test_a_file_that_cannot_be_read_says_where(home, text, message):
             InvalidArgumentError,
             r"the uri https://\*{8}@host/v1 has a user and a password",
         ),
-        ({"uri": "thrift://host:9083"}, UnsupportedFeatureError, r"Hive metastore \(uri thrift://host:9083\)"),
+        ({"uri": "hive://host:9083"}, UnsupportedFeatureError, r"Hive metastore \(its uri is thrift://host:9083\)"),
+        ({"uri": "glue://x"}, UnsupportedFeatureError, "set type='glue' and no uri"),
         ({"uri": "mysql+pymysql://me:hush@host/d"}, UnsupportedFeatureError, "a MySQL database"),
         ({"uri": "mysql://me:hush@host/d", "type": "sql"}, UnsupportedFeatureError, "'mysql' database"),
         ({"uri": "s3://bucket/wh"}, UnsupportedFeatureError, "'warehouse'"),

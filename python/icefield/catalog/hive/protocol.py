@@ -1,0 +1,145 @@
+"""The part of the metastore's Thrift protocol that the catalog speaks.
+
+A table that is read and stored again keeps the fields that are named here, so those of tables are complete, but for
+what only Hive's own tables have (statistics, privileges, skew, materialized views).
+"""
+
+from __future__ import annotations
+
+__all__ = ["PROTOCOL"]
+
+PROTOCOL = """
+exception MetaException { 1: string message }
+exception NoSuchObjectException { 1: string message }
+exception AlreadyExistsException { 1: string message }
+exception InvalidObjectException { 1: string message }
+exception InvalidOperationException { 1: string message }
+exception UnknownDBException { 1: string message }
+exception NoSuchTxnException { 1: string message }
+exception TxnAbortedException { 1: string message }
+exception NoSuchLockException { 1: string message }
+exception TxnOpenException { 1: string message }
+
+struct FieldSchema { 1: string name, 2: string type, 3: string comment }
+
+struct SerDeInfo {
+  1: string name,
+  2: string serializationLib,
+  3: map<string, string> parameters,
+  4: optional string description,
+  5: optional string serializerClass,
+  6: optional string deserializerClass,
+  7: optional i32 serdeType
+}
+
+struct Order { 1: string col, 2: i32 order }
+
+struct StorageDescriptor {
+  1: list<FieldSchema> cols,
+  2: string location,
+  3: string inputFormat,
+  4: string outputFormat,
+  5: bool compressed,
+  6: i32 numBuckets,
+  7: SerDeInfo serdeInfo,
+  8: list<string> bucketCols,
+  9: list<Order> sortCols,
+  10: map<string, string> parameters,
+  12: optional bool storedAsSubDirectories
+}
+
+struct Table {
+  1: string tableName,
+  2: string dbName,
+  3: string owner,
+  4: i32 createTime,
+  5: i32 lastAccessTime,
+  6: i32 retention,
+  7: StorageDescriptor sd,
+  8: list<FieldSchema> partitionKeys,
+  9: map<string, string> parameters,
+  10: string viewOriginalText,
+  11: string viewExpandedText,
+  12: string tableType,
+  14: optional bool temporary,
+  15: optional bool rewriteEnabled,
+  17: optional string catName,
+  18: optional i32 ownerType,
+  19: optional i64 writeId,
+  22: optional byte accessType,
+  23: optional list<string> requiredReadCapabilities,
+  24: optional list<string> requiredWriteCapabilities
+}
+
+struct Database {
+  1: string name,
+  2: string description,
+  3: string locationUri,
+  4: map<string, string> parameters,
+  6: optional string ownerName,
+  7: optional i32 ownerType,
+  8: optional string catalogName,
+  9: optional i32 createTime,
+  10: optional string managedLocationUri,
+  11: optional i32 type,
+  12: optional string connector_name,
+  13: optional string remote_dbname
+}
+
+struct EnvironmentContext { 1: map<string, string> properties }
+struct GetTableRequest { 1: string dbName, 2: string tblName }
+struct GetTableResult { 1: Table table }
+struct GetTablesRequest { 1: string dbName, 2: optional list<string> tblNames }
+struct GetTablesResult { 1: list<Table> tables }
+
+struct LockComponent {
+  1: i32 type,
+  2: i32 level,
+  3: string dbname,
+  4: optional string tablename
+}
+
+struct LockRequest {
+  1: list<LockComponent> component,
+  2: optional i64 txnid,
+  3: string user,
+  4: string hostname,
+  5: optional string agentInfo
+}
+
+struct LockResponse { 1: i64 lockid, 2: i32 state, 3: optional string errorMessage }
+struct CheckLockRequest { 1: i64 lockid }
+struct UnlockRequest { 1: i64 lockid }
+struct HeartbeatRequest { 1: optional i64 lockid }
+
+service Metastore {
+  list<string> set_ugi(1: string user_name, 2: list<string> group_names) throws (1: MetaException o1),
+  list<string> get_all_databases() throws (1: MetaException o1),
+  Database get_database(1: string name) throws (1: NoSuchObjectException o1, 2: MetaException o2),
+  void create_database(1: Database database)
+    throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3),
+  void alter_database(1: string dbname, 2: Database db) throws (1: MetaException o1, 2: NoSuchObjectException o2),
+  void drop_database(1: string name, 2: bool deleteData, 3: bool cascade)
+    throws (1: NoSuchObjectException o1, 2: InvalidOperationException o2, 3: MetaException o3),
+  list<string> get_all_tables(1: string db_name) throws (1: MetaException o1),
+  Table get_table(1: string dbname, 2: string tbl_name) throws (1: MetaException o1, 2: NoSuchObjectException o2),
+  GetTableResult get_table_req(1: GetTableRequest req) throws (1: MetaException o1, 2: NoSuchObjectException o2),
+  list<Table> get_table_objects_by_name(1: string dbname, 2: list<string> tbl_names)
+    throws (1: MetaException o1, 2: InvalidOperationException o2, 3: UnknownDBException o3),
+  GetTablesResult get_table_objects_by_name_req(1: GetTablesRequest req)
+    throws (1: MetaException o1, 2: InvalidOperationException o2, 3: UnknownDBException o3),
+  void create_table(1: Table tbl)
+    throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3,
+      4: NoSuchObjectException o4),
+  void drop_table(1: string dbname, 2: string name, 3: bool deleteData)
+    throws (1: NoSuchObjectException o1, 2: MetaException o3),
+  void alter_table_with_environment_context(1: string dbname, 2: string tbl_name, 3: Table new_tbl,
+    4: EnvironmentContext environment_context) throws (1: InvalidOperationException o1, 2: MetaException o2),
+  LockResponse lock(1: LockRequest rqst) throws (1: NoSuchTxnException o1, 2: TxnAbortedException o2),
+  LockResponse check_lock(1: CheckLockRequest rqst)
+    throws (1: NoSuchTxnException o1, 2: TxnAbortedException o2, 3: NoSuchLockException o3),
+  void unlock(1: UnlockRequest rqst) throws (1: NoSuchLockException o1, 2: TxnOpenException o2),
+  void heartbeat(1: HeartbeatRequest ids)
+    throws (1: NoSuchLockException o1, 2: NoSuchTxnException o2, 3: TxnAbortedException o3)
+}
+"""
