@@ -302,6 +302,8 @@ def test_defaults_of_all_types(spark: SparkSession, catalog: ice.Catalog) -> Non
         "float": 1.5,
         "int": 3,
     }
+    if not hasattr(st, "TimeType"):
+        del values["time"]  # PySpark 4.0 has no such type
     with table.update_schema() as change:
         for number, (kind, value) in enumerate(values.items()):
             change.add_column(f"c{number}", kind, default_value=value)
