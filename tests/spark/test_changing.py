@@ -256,13 +256,16 @@ def test_what_iceberg_has_of_a_condition(
 
 def test_values_of_all_types_stay_as_they_are(spark: SparkSession, catalog: ice.Catalog) -> None:
     """Rows pass through Spark, which has fewer types: uuid is text there, fixed is binary."""
+    from pyspark.sql import types as st
+
     fields = (ice.NestedField(10, "a", "int"), ice.NestedField(11, "b", "string"))
     listed = ice.types.ListType(12, ice.types.StructType(*fields), False)
     mapped = ice.types.MapType(13, "string", 14, ice.types.ListType(15, "int", False), False)
     kinds: list[tuple[Any, Any]] = [
         ("uuid", uuid.UUID("0123456789abcdef0123456789abcdef").bytes),
         ("fixed[4]", b"abcd"),
-        ("time", dt.time(1, 2, 3, 456789)),
+        # PySpark 4.0 has no such type.
+        *([("time", dt.time(1, 2, 3, 456789))] if hasattr(st, "TimeType") else []),
         ("timestamp", dt.datetime(2026, 3, 8, 2, 30, 0, 1)),
         ("timestamptz", dt.datetime(1900, 1, 1, 0, 0, 0, 1, dt.timezone.utc)),
         ("decimal(38, 10)", Decimal("1234567890123456789012345678.0123456789")),

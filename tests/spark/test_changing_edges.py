@@ -287,6 +287,8 @@ def test_columns_of_a_source_that_are_called_as_those_of_places(spark: SparkSess
 
 def test_defaults_of_all_types(spark: SparkSession, catalog: ice.Catalog) -> None:
     """A column that new rows lack has in them what it has in rows from before it."""
+    from pyspark.sql import types as st
+
     table = table_of(catalog, ice.NestedField(1, "id", "long"), rows=[{"id": 1}])
     values: dict[str, Any] = {
         "date": dt.date(1500, 1, 2),
