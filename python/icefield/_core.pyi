@@ -3040,6 +3040,104 @@ def expire_snapshots(
     the first of them said, and the deleted files by their kind.
     """
 
+@type_check_only
+class MaintenanceRequest(TypedDict):
+    """Which files a call of maintenance is about, and how it commits."""
+
+    filter: object | None
+    case_sensitive: bool
+    branch: str
+    snapshot_properties: dict[str, str]
+    options: dict[str, str]
+    memory_limit: int | None
+    dry_run: bool
+
+def compact_data_files(
+    state: TableState,
+    catalog: object,
+    identifier: object,
+    request: MaintenanceRequest,
+    *,
+    strategy: str | None,
+    sort_order: str | None,
+    on_plan: Callable[[int, int], object] | None = None,
+    on_group: Callable[[int, int, int, int, int], object] | None = None,
+    traffic: Traffic | None = None,
+) -> tuple[TableState | None, list[int], bool, list[int], list[str]]:
+    """Rewrite data files of the wrong size, or with many deletes.
+
+    ``on_plan`` is called with the number of groups and their bytes, ``on_group`` after each group, from any thread, with its
+    number, its files and their bytes, and its new files and theirs.
+
+    Returns the new state, the snapshots, whether an earlier run made them, and the numbers of groups, replaced files, new
+    files, replaced bytes, failed files and removed delete files, and the errors that others outlived.
+    """
+
+@final
+class CompactionPlan:
+    """The plan of a compaction by workers."""
+
+    def __new__(
+        cls,
+        state: TableState,
+        catalog: object,
+        identifier: object,
+        request: MaintenanceRequest,
+        *,
+        strategy: str | None,
+        sort_order: str | None,
+    ) -> Self: ...
+    @property
+    def groups(self) -> list[tuple[int, int, int]]:
+        """Numbers of files, their bytes, and the expected number of new files of each group."""
+
+    def task(self, number: int) -> bytes:
+        """Return the task that rewrites a group, for `rewrite_group`."""
+
+    def commit(
+        self, state: TableState, catalog: object, identifier: object, results: list[bytes]
+    ) -> tuple[TableState | None, list[int], bool, list[int], list[str]]:
+        """Commit the results of workers in one snapshot; returns what `compact_data_files` does."""
+
+def rewrite_group(task: bytes, storage: Storage, *, attempt: int, memory_limit: int | None = None) -> bytes:
+    """Rewrite a group on a worker, and return the result for the commit."""
+
+def rewrite_position_deletes(
+    state: TableState,
+    catalog: object,
+    identifier: object,
+    request: MaintenanceRequest,
+    *,
+    traffic: Traffic | None = None,
+) -> tuple[TableState | None, list[int], bool, list[int]]:
+    """Rewrite position delete files.
+
+    Returns the new state, the snapshots, whether an earlier run made them, and the numbers of replaced and new files, and of
+    their bytes.
+    """
+
+def convert_equality_deletes(
+    state: TableState,
+    catalog: object,
+    identifier: object,
+    request: MaintenanceRequest,
+    *,
+    traffic: Traffic | None = None,
+) -> tuple[TableState | None, list[int], bool, list[int]]:
+    """Replace equality deletes by deletes of positions.
+
+    Returns the new state, the snapshots, whether an earlier run made them, and the numbers of removed equality delete
+    files, replaced other delete files, new delete files, data files and deleted rows.
+    """
+
+def remove_dangling_deletes(
+    state: TableState, catalog: object, identifier: object, request: MaintenanceRequest
+) -> tuple[TableState | None, int | None, list[str]]:
+    """Remove delete files that apply to no data file.
+
+    Returns the new state, the snapshot, and the locations of the files.
+    """
+
 @final
 class FolderTable:
     """What a folder in Hive's layout has: the definition of a table, and its files."""

@@ -105,7 +105,7 @@ QUERIES = [
     ("INSERT INTO c.db.t VALUES ('x', 'y')", "column 'id': string is not stored as bigint; use CAST"),
     ("CALL c.system.nosuch()", "line 1, column 6: unknown procedure 'nosuch'"),
     ("CALL c.other.ancestors_of('db.t')", "expected c.system.procedure(...)"),
-    ("CALL c.system.rewrite_data_files('db.t')", "procedure rewrite_data_files is not supported"),
+    ("CALL c.system.rewrite_data_files(table => 'db.t', strategy => 'x')", "expected the strategy binpack or sort"),
     ("CALL c.system.ancestors_of(tabel => 'db.t')", "unknown parameter 'tabel'; did you mean table?"),
 ]  # fmt: skip
 

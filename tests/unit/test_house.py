@@ -99,7 +99,9 @@ ROOMS = {
         "commit": {"plan", "snapshot", "storage", "write"},
         "operation": {"arrow", "commit", "file", "plan", "read", "snapshot", "storage", "stream", "write"},
         "table": {"commit", "operation", "plan", "read", "snapshot", "storage", "stream", "write"},
-        "maintain": {"commit", "operation", "plan", "snapshot", "storage", "table"},
+        "maintain": {
+            "arrow", "commit", "operation", "plan", "read", "snapshot", "storage", "stream", "table", "write"
+        },
         "inspect": {"arrow", "file", "plan", "read", "snapshot", "storage", "stream"},
     },
     "python": {

@@ -113,9 +113,9 @@ MISTAKES = {
     "metrics": (lambda table: table.scan().plan_files(metrics=["nmae"]), ValidationError, 'did you mean "name"?'),
     "find_field": (lambda table: table.schema().find_field("nmae"), ValidationError, 'did you mean "name"?'),
     "verb": (
-        lambda table: table.rewrite_data_files(),
+        lambda table: table.update_statistics(),
         MissingVerbError,
-        "Table.rewrite_data_files is not supported yet",
+        "Table.update_statistics is not supported yet",
         "Spark",
     ),
     "type change": (

@@ -116,7 +116,6 @@ WRONG = [
     ("add_files", {"table": "db.t", "source_table": "parquet.`/nosuch`"}, "no data files in /nosuch"),
 ]  # fmt: skip
 REFUSED = [
-    ("rewrite_data_files", {}, "procedure rewrite_data_files is not supported: read the rows"),
     ("migrate", {}, "use catalog.migrate(name, folder)"),
     ("create_changelog_view", {"table": "db.t"}, "icefield.spark.session(...).sql"),
     ("add_files", {"table": "db.t", "source_table": "db.hive"}, "pass a folder, as in 'parquet.`/data/t`'"),

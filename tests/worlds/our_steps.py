@@ -39,6 +39,7 @@ class OurSteps:
             *[self.append, self.delete, self.delete, self.update, self.update, self.upsert, self.upsert, self.merge],
             *[self.overwrite, self.transaction, self.add_file, self.pick, self.fast_forward],
             *[self.replace_partitions, self.rewrite_manifests, self.copy_file, self.row_delta, self.expire],
+            *[self.compact, self.compact, self.rewrite_deletes, self.convert_deletes],
         ]
         kind = self.rng.choice(kinds)
         text, after = kind(before)
@@ -205,6 +206,27 @@ class OurSteps:
             return self.append(before)
         self.table.rewrite_manifests().cluster_by().commit()
         return "", encoded_table(before)
+
+    def compact(self, before: pa.Table) -> Done:
+        plain = ["id", *self.plain()]
+        order = self.rng.choice(
+            [None, "id desc", f"zorder({', '.join(plain[:2])})", f"hilbert({', '.join(plain[-2:])})"]
+        )
+        options = self.rng.choice([{"rewrite-all": True}, {"min-input-files": 2}, {"delete-file-threshold": 1}])
+        options |= {"remove-dangling-deletes": self.rng.random() < 0.5}
+        done = self.table.maintenance.compact(
+            sort_order=order, strategy=None if order else "binpack", options=options, branch="main"
+        )
+        return f"{order} {options} {done}", encoded_table(before)
+
+    def rewrite_deletes(self, before: pa.Table) -> Done:
+        done = self.table.maintenance.rewrite_position_deletes(options={"rewrite-all": True})
+        return f"{done}", encoded_table(before)
+
+    def convert_deletes(self, before: pa.Table) -> Done:
+        done = self.table.maintenance.convert_equality_deletes()
+        removed = self.table.maintenance.remove_dangling_deletes()
+        return f"{done} {removed}", encoded_table(before)
 
     def expire(self, before: pa.Table) -> Done:
         done = self.table.expire_snapshots(older_than="2100-01-01T00:00:00Z", retain_last=self.rng.randint(1, 3))

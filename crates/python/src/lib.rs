@@ -60,6 +60,7 @@ const ROOMS: &[Room] = &[
     table::reads::micro_batches::register,
     table::reads::inspect::register,
     table::maintenance::register,
+    table::compaction::register,
     table::changes::manifests::register,
     table::migration::register,
     table::outcomes::register,

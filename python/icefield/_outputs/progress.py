@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from icefield._outputs.layout import size_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Progress", "changing", "is_shown", "showing"]
+__all__ = ["Progress", "Steps", "changing", "is_shown", "showing"]
 
 #: Seconds between two lines.
 _EVERY = 0.1
@@ -106,11 +107,26 @@ def showing(reader: pa.RecordBatchReader, progress: Progress) -> pa.RecordBatchR
     return type(reader).from_batches(reader.schema, batches)
 
 
+@dataclass
+class Steps:
+    """How far a change of several steps is; any thread may count."""
+
+    #: What the steps are.
+    name: str
+    total: int = 0
+    done: int = 0
+
+    def __str__(self) -> str:
+        filled = _WIDTH * self.done // self.total if self.total else 0
+        return f"[{'#' * filled:<{_WIDTH}}] {self.done:,} of {self.total:,} {self.name}, "
+
+
 class _Change:
     """The progress line of a change."""
 
-    def __init__(self, traffic: Traffic) -> None:
+    def __init__(self, traffic: Traffic, steps: Steps | None) -> None:
         self._traffic = traffic
+        self._steps = "" if steps is None else steps
         self._began = monotonic()
         self._length = 0
 
@@ -128,7 +144,8 @@ class _Change:
     def _show(self) -> None:
         counted = self._traffic
         text = (
-            f"{size_of(counted.read)} read, {counted.files:,} files and {size_of(counted.written)} written, "
+            f"{self._steps}{size_of(counted.read)} read, "
+            f"{counted.files:,} files and {size_of(counted.written)} written, "
             f"{monotonic() - self._began:.1f} s"
         )[: _width() - 1]
         sys.stderr.write(f"\r{text:<{self._length}}")
@@ -137,13 +154,13 @@ class _Change:
 
 
 @contextmanager
-def changing(progress: bool) -> Iterator[Traffic | None]:
+def changing(progress: bool, steps: Steps | None = None) -> Iterator[Traffic | None]:
     """Show what a change reads and writes while it is made and committed, if that is asked for and can be seen."""
     if not (progress and is_shown()):
         yield None
         return
     traffic, ended = Traffic(), Event()
-    line = _Change(traffic)
+    line = _Change(traffic, steps)
     # The core does not hold the interpreter's lock while it works.
     thread = Thread(target=line.show_until, args=(ended,), name="icefield-progress", daemon=True)
     thread.start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from icefield import __version__
-from icefield.cli.groups import changes, creation, files, maintenance
+from icefield.cli.groups import changes, compaction, creation, files, maintenance
 from icefield.cli.groups.calling import call_procedure
 from icefield.cli.groups.catalog import catalog
 from icefield.cli.groups.completion import completion
@@ -39,5 +39,11 @@ def icefield(context: click.Context, /, **_: object) -> None:
 for _group in (branch, catalog, completion, metadata, namespace, orc, table, tag):
     icefield.add_command(_group)
 icefield.add_command(call_procedure)
-for _command in (*changes.COMMANDS, *creation.COMMANDS, *files.COMMANDS, *maintenance.COMMANDS):
+for _command in (
+    *changes.COMMANDS,
+    *compaction.COMMANDS,
+    *creation.COMMANDS,
+    *files.COMMANDS,
+    *maintenance.COMMANDS,
+):
     table.add_command(_command)

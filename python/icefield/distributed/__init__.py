@@ -16,11 +16,16 @@ sends all rows of a file to one `RowRemover`. New rows go to a `TaskWriter` of `
 they keep the id in their column ``_row_id``, if they were in the table before. `icefield.table.Table.commit_rows`
 commits both in one snapshot, with the checks that `icefield.table.Table.delete` and the others make; the result is
 the same as theirs.
+
+Compaction: `icefield.table.maintenance.Maintenance.new_compaction` plans it, `rewrite_files` rewrites the files of a
+task on a worker, and `icefield.table.maintenance.Maintenance.commit_compaction` commits any of the results in one
+snapshot.
 """
 
 from __future__ import annotations
 
 from icefield._core import ArrowStream, EngineRead, ReadTask, Storage
+from icefield.distributed.compaction import CompactionPlan, rewrite_files
 from icefield.distributed.reads import InspectTask
 from icefield.distributed.rows import RowChangePlan, RowRemover
 from icefield.distributed.writes import (
@@ -37,6 +42,7 @@ __all__ = [
     "WRITE_ID",
     "ArrowStream",
     "Committed",
+    "CompactionPlan",
     "EngineRead",
     "FilesLeft",
     "InspectTask",
@@ -48,4 +54,5 @@ __all__ = [
     "WritePlan",
     "WrittenFiles",
     "made_before",
+    "rewrite_files",
 ]

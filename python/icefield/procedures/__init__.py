@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from icefield.errors import InvalidArgumentError
-from icefield.procedures import files, snapshots
+from icefield.procedures import files, rewrites, snapshots
 from icefield.procedures.declared import Arguments, Column, Parameter, Procedure, unsupported
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = MappingProxyType(
         for one in (
             *snapshots.PROCEDURES,
             *files.PROCEDURES,
+            *rewrites.PROCEDURES,
             Procedure(
                 "create_changelog_view",
                 (
@@ -60,8 +61,6 @@ PROCEDURES: Final[Mapping[str, Procedure]] = MappingProxyType(
 _MISSING = {
     "snapshot": "use catalog.migrate(name, folder, location=...)",
     "migrate": "use catalog.migrate(name, folder)",
-    "rewrite_data_files": "read the rows and overwrite them: table.overwrite(rows, filter)",
-    "rewrite_position_delete_files": "table.overwrite(rows, filter) writes files without deletes",
     "remove_orphan_files": "icefield does not look for files that no snapshot names",
     "rewrite_table_path": "open a copied table by Table.from_metadata(..., relocate={old: new})",
     "compute_table_stats": "icefield writes no statistics files",

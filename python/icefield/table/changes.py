@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
@@ -26,8 +26,9 @@ from icefield.table.update import (
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from icefield._core import ExpiryRequest
+    from icefield._core import ExpiryRequest, TableState
     from icefield.manifests import DataFile
+    from icefield.table.compacting import Maintained
     from icefield.table.handle import TableHandle
     from icefield.table.maintenance import Expired
     from icefield.table.transaction import TableTransaction
@@ -224,8 +225,8 @@ class TableChanges(TableHandle, ChangesAtOnce):
 
     @property
     def maintenance(self) -> Maintenance:
-        """What keeps the table in order: ``table.maintenance.expire_snapshots()``."""
-        return Maintenance(self._expire)
+        """What keeps the table in order: ``table.maintenance.compact()``, ``table.maintenance.expire_snapshots()``."""
+        return Maintenance(self._expire, self._maintain)
 
     def expire_snapshots(
         self,
@@ -259,6 +260,13 @@ class TableChanges(TableHandle, ChangesAtOnce):
     def _expire(self, request: ExpiryRequest) -> Expired:
         base = self._state
         done = expire_snapshots(base, self._require_catalog(), self._identifier, request)
+        if done[0] is not None:
+            self._advance(done[0], base)
+        return done
+
+    def _maintain(self, run: Callable[[TableState, object, object], Maintained]) -> Maintained:
+        base = self._state
+        done = run(base, self._require_catalog(), self._identifier)
         if done[0] is not None:
             self._advance(done[0], base)
         return done

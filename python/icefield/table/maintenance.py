@@ -1,4 +1,4 @@
-"""What keeps a table in order: expiry of snapshots."""
+"""What keeps a table in order: compaction, maintenance of deletes, expiry of snapshots."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from icefield._outputs.layout import counted
 from icefield._outputs.printable import printable
 from icefield.errors import InvalidArgumentError
 from icefield.moments import age_in_milliseconds, milliseconds_of
+from icefield.table.compacting import Compacts
 from icefield.table.update.change import in_lines, warn_of_lost
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icefield._core import ExpiryRequest, TableState
+    from icefield.table.compacting import RunOnTable
 
     #: What the core returns of an expiry.
     Expired: TypeAlias = tuple[TableState | None, list[int], list[str], int, list[str], dict[str, list[str]]]
@@ -194,10 +196,11 @@ class ExpireSnapshots:
             warn_of_lost(self, "commit()")
 
 
-class Maintenance:
+class Maintenance(Compacts):
     """What keeps a table in order."""
 
-    def __init__(self, expire: Callable[[ExpiryRequest], Expired]) -> None:
+    def __init__(self, expire: Callable[[ExpiryRequest], Expired], run: RunOnTable) -> None:
+        super().__init__(run)
         self._expire = expire
 
     def expire_snapshots(self) -> ExpireSnapshots:

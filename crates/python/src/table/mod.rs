@@ -2,6 +2,7 @@
 
 pub(crate) mod catalog;
 pub(crate) mod changes;
+pub(crate) mod compaction;
 pub(crate) mod maintenance;
 pub(crate) mod migration;
 pub(crate) mod outcomes;

@@ -14,4 +14,5 @@ pub mod upsert;
 pub use files::{
     append, cherry_pick, delete, overwrite, replace_partitions, rewrite_files, rewrite_manifests, row_delta,
 };
+pub(crate) use rows::rewrite_groups;
 pub use rows::{delete_rows, distributed, matching, overwrite_rows, replace_rows, row_change};

@@ -6,6 +6,7 @@
 //! to [files](crate::file) of the table's format. [`deletes`] writes delete files.
 
 mod background;
+pub mod curve;
 pub mod deletes;
 mod describe;
 mod input;

@@ -38,6 +38,27 @@ pub(super) fn piece(rest: &mut Vec<RecordBatch>, room: usize) -> Vec<RecordBatch
     piece
 }
 
+/// Gives rows beyond the first `most` of a piece back to the front of `rest`; at least one row stays.
+pub(super) fn limit(piece: &mut Vec<RecordBatch>, rest: &mut Vec<RecordBatch>, most: u64) {
+    let mut room = usize::try_from(most).unwrap_or(usize::MAX).max(1);
+    let mut back = Vec::new();
+    let taken = std::mem::take(piece);
+    for batch in taken {
+        let fitting = batch.num_rows().min(room);
+        room -= fitting;
+        if fitting > 0 {
+            piece.push(batch.slice(0, fitting));
+        }
+        if fitting < batch.num_rows() {
+            back.push(batch.slice(fitting, batch.num_rows() - fitting));
+        }
+    }
+    if !back.is_empty() {
+        back.append(rest);
+        *rest = back;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -49,6 +70,19 @@ mod tests {
     fn longs(rows: usize) -> RecordBatch {
         let values: ArrayRef = Arc::new((0..rows as i64).collect::<Int64Array>());
         RecordBatch::try_from_iter([("v", values)]).unwrap()
+    }
+
+    #[test]
+    fn rows_beyond_a_limit_go_back_in_order() {
+        for (taken, most, kept) in [(vec![5, 5], 10, vec![5, 5]), (vec![5, 5], 7, vec![5, 2]), (vec![5], 0, vec![1])] {
+            let mut piece: Vec<RecordBatch> = taken.iter().map(|rows| longs(*rows)).collect();
+            let mut rest = vec![longs(3)];
+            limit(&mut piece, &mut rest, most);
+            let rows = |batches: &[RecordBatch]| batches.iter().map(RecordBatch::num_rows).collect::<Vec<_>>();
+            assert_eq!(rows(&piece), kept);
+            assert_eq!(rows(&rest).iter().sum::<usize>(), taken.iter().sum::<usize>() + 3 - kept.iter().sum::<usize>());
+            assert_eq!(rest.last().unwrap(), &longs(3));
+        }
     }
 
     #[test]

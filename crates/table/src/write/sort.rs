@@ -1,6 +1,7 @@
-//! Sorts rows by a table's sort order ("Sorting"): transforms by kernel, compared in Arrow's row format.
+//! Sorts rows by a table's sort order ("Sorting"): transforms by kernel, compared in Arrow's row format. Or along a
+//! curve through several columns.
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::SortOptions;
 use arrow_select::interleave::interleave_record_batch;
@@ -8,14 +9,26 @@ use arrow_select::interleave::interleave_record_batch;
 use icefield_format::spec::{NullOrder, SortDirection, SortOrder};
 use icefield_format::transform::Transform;
 use icefield_format::types::Schema;
+use rayon::prelude::*;
 
+use super::curve::{Curve, CurveKeys};
 use crate::arrow::cells::StoredColumn;
 use crate::error::{Error, Result};
+use crate::runtime;
+
+/// Rows that are sorted by several threads; below, starting them takes longer.
+const PARALLEL_ROWS: usize = 1 << 14;
 
 /// Sorts stored batches.
 #[derive(Debug)]
 pub struct Sorter {
-    keys: Vec<(StoredColumn, Transform, SortOptions)>,
+    keys: Keys,
+}
+
+#[derive(Debug)]
+enum Keys {
+    Columns(Vec<(StoredColumn, Transform, SortOptions)>),
+    Curve(CurveKeys),
 }
 
 impl Sorter {
@@ -37,7 +50,15 @@ impl Sorter {
                 }
             }
         }
-        Ok((!keys.is_empty()).then_some(Self { keys }))
+        Ok((!keys.is_empty()).then_some(Self { keys: Keys::Columns(keys) }))
+    }
+
+    /// A sorter along a curve.
+    ///
+    /// # Errors
+    /// Columns that the schema lacks, or that have no place on a curve.
+    pub fn along(curve: &Curve, schema: &Schema) -> Result<Self> {
+        Ok(Self { keys: Keys::Curve(CurveKeys::new(curve, schema)?) })
     }
 
     /// All rows of the batches, sorted, in batches of `count`; equal rows keep their order.
@@ -53,7 +74,10 @@ impl Sorter {
             places.extend((0..batch.num_rows()).map(|row| (number, row)));
         }
         let key = |place: &(usize, usize)| rows.get(place.0).map(|rows| rows.row(place.1));
-        places.sort_by(|a, b| key(a).cmp(&key(b)));
+        match places.len() < PARALLEL_ROWS {
+            true => places.sort_by(|a, b| key(a).cmp(&key(b))),
+            false => runtime::pool()?.install(|| places.par_sort_by(|a, b| key(a).cmp(&key(b)))),
+        }
         let batches = batches.to_vec();
         Ok((0..places.len()).step_by(count.max(1)).map(move |start| {
             let batches: Vec<&RecordBatch> = batches.iter().collect();
@@ -64,7 +88,25 @@ impl Sorter {
 
     /// The sort keys of a batch; the converter is shared by all batches.
     pub(super) fn rows(&self, batch: &RecordBatch, converter: &mut Option<RowConverter>) -> Result<Rows> {
-        let columns = self.keys.iter().map(|(column, transform, _)| {
+        let (columns, options) = self.columns(batch)?;
+        let failed = |error: arrow_schema::ArrowError| Error::unsupported(format!("sorting: {error}"));
+        if converter.is_none() {
+            let fields = columns.iter().zip(options);
+            let fields =
+                fields.map(|(column, options)| SortField::new_with_options(column.data_type().clone(), options));
+            *converter = Some(RowConverter::new(fields.collect()).map_err(failed)?);
+        }
+        let converter = converter.as_mut().ok_or_else(|| Error::Internal("no converter".into()))?;
+        converter.convert_columns(&columns).map_err(failed)
+    }
+
+    /// The columns to compare, and how.
+    fn columns(&self, batch: &RecordBatch) -> Result<(Vec<ArrayRef>, Vec<SortOptions>)> {
+        let keys = match &self.keys {
+            Keys::Curve(curve) => return Ok((vec![curve.of(batch)?], vec![SortOptions::default()])),
+            Keys::Columns(keys) => keys,
+        };
+        let columns = keys.iter().map(|(column, transform, _)| {
             transform.kernel(&column.of(batch)?).map_err(|error| match error {
                 // The rows are no longer in input order, so the error has no row number.
                 icefield_format::Error::Value { message, .. } => {
@@ -73,14 +115,6 @@ impl Sorter {
                 other => other.into(),
             })
         });
-        let columns = columns.collect::<Result<Vec<_>>>()?;
-        let failed = |error: arrow_schema::ArrowError| Error::unsupported(format!("sorting: {error}"));
-        if converter.is_none() {
-            let fields = columns.iter().zip(&self.keys);
-            let fields = fields.map(|(column, key)| SortField::new_with_options(column.data_type().clone(), key.2));
-            *converter = Some(RowConverter::new(fields.collect()).map_err(failed)?);
-        }
-        let converter = converter.as_mut().ok_or_else(|| Error::Internal("no converter".into()))?;
-        converter.convert_columns(&columns).map_err(failed)
+        Ok((columns.collect::<Result<Vec<_>>>()?, keys.iter().map(|(.., options)| *options).collect()))
     }
 }

@@ -17,6 +17,7 @@ use rayon::prelude::*;
 use uuid::Uuid;
 
 use super::conform::{Conform, Matching};
+use super::curve::Curve;
 use super::describe::described;
 use super::input::route::{Router, Share, Tuple};
 use super::intake::{Intake, Prepared};
@@ -71,6 +72,10 @@ pub struct WriterConfig {
     pub order: Option<Arc<SortOrder>>,
     /// The id of an order that rows are known to arrive in, if `order` is `None`.
     pub sorted_by: Option<i32>,
+    /// The curve that rows are sorted along, instead of `order`.
+    pub curve: Option<Curve>,
+    /// The number of files that sorted rows of one partition are divided into evenly; more if these become too large.
+    pub files: Option<u64>,
     /// How the columns of the data may differ from the table's.
     pub matching: Matching,
     /// The order of rows of different partitions.
@@ -116,6 +121,8 @@ impl WriterConfig {
             partition: None,
             order: None,
             sorted_by: None,
+            curve: None,
+            files: None,
             matching: Matching::default(),
             distribution: Distribution::default(),
             task: 0,
@@ -170,6 +177,10 @@ struct Lane {
     pending: Vec<RecordBatch>,
     pending_rows: usize,
     pending_bytes: usize,
+    /// All rows so far.
+    rows: u64,
+    /// Rows of the open file.
+    file_rows: u64,
     /// Earlier rows in a temporary file, sorted per run if rows are sorted.
     runs: Runs,
     file: Option<Box<dyn FileWriter>>,
@@ -189,7 +200,10 @@ impl TableWriter {
         let names = FileNames::new(config.task, config.attempt, config.operation, layout.format().extension())
             .with_suffix(config.suffix)
             .counting(config.count.clone());
-        let sorter = config.order.as_deref().map(|order| Sorter::new(order, &config.schema)).transpose()?.flatten();
+        let sorter = match &config.curve {
+            Some(curve) => Some(Sorter::along(curve, &config.schema)?),
+            None => config.order.as_deref().map(|order| Sorter::new(order, &config.schema)).transpose()?.flatten(),
+        };
         let routed = !config.spec.fields.is_empty() && config.partition.is_none();
         let router = routed.then(|| Router::new(config.spec.clone(), &config.schema)).transpose()?;
         let lanes = match &config.partition {
@@ -372,6 +386,7 @@ fn taken(chunk: &RecordBatch, rows: Vec<u32>) -> Result<RecordBatch> {
 
 impl Lane {
     fn push(&mut self, batch: RecordBatch) {
+        self.rows += batch.num_rows() as u64;
         self.pending_rows += batch.num_rows();
         self.pending_bytes += bytes_of(&batch);
         self.pending.push(batch);
@@ -452,9 +467,12 @@ impl Lane {
                 }
             };
             let room = shared.options.target_file_bytes.saturating_sub(file.size());
-            let piece = roll::piece(&mut rest, usize::try_from(room).unwrap_or(usize::MAX));
+            let mut piece = roll::piece(&mut rest, usize::try_from(room).unwrap_or(usize::MAX));
+            let most = shared.rows_per_file(self.rows);
+            roll::limit(&mut piece, &mut rest, most.saturating_sub(self.file_rows));
             file.write(&piece, side_by_side)?;
-            if file.size() >= shared.options.target_file_bytes {
+            self.file_rows += piece.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
+            if file.size() >= shared.options.target_file_bytes || self.file_rows >= most {
                 self.end_file(shared)?;
             }
         }
@@ -468,6 +486,7 @@ impl Lane {
 
     fn end_file(&mut self, shared: &Shared) -> Result<()> {
         let Some(file) = self.file.take() else { return Ok(()) };
+        self.file_rows = 0;
         shared.open.fetch_sub(1, Ordering::Relaxed);
         let written = file.finish()?;
         self.done.push(shared.describe(written, self.tuple.clone()));
@@ -476,9 +495,19 @@ impl Lane {
 }
 
 impl Shared {
+    /// The number of rows at which a file of a partition is closed; sorted rows are all known before the first is
+    /// written.
+    fn rows_per_file(&self, rows: u64) -> u64 {
+        match self.config.files.filter(|files| *files > 1 && self.sorter.is_some()) {
+            Some(files) => rows.div_ceil(files).max(1),
+            None => u64::MAX,
+        }
+    }
+
     /// The manifest entry of a file.
     fn describe(&self, written: WrittenFile, partition: Tuple) -> DataFile {
-        let sorted = self.sorter.as_ref().and(self.config.order.as_ref()).map(|order| order.order_id);
+        let order = self.config.order.as_ref().filter(|_| self.config.curve.is_none());
+        let sorted = self.sorter.as_ref().and(order).map(|order| order.order_id);
         let order = sorted.or(self.config.sorted_by).unwrap_or(0);
         described(written, self.layout.format(), self.config.spec.spec_id, partition, order)
     }

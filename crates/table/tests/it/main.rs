@@ -7,6 +7,7 @@
 mod changelog;
 mod changes;
 mod commit;
+mod compaction;
 mod deletes;
 mod files;
 mod operations;

@@ -33,6 +33,10 @@ pub enum Change {
     Compact(i32, Numbers),
     /// Rewrites the position deletes of a data file to one file.
     CompactDeletes,
+    /// Deletes the rows that equality deletes have deleted by position, and removes the equality deletes.
+    Convert(Replacing),
+    /// Removes the delete files that are older than all data files of their partition.
+    RemoveDangling,
     /// Rewrites the manifests.
     Manifests,
     /// Expires all snapshots except the last ones, and deletes their files.
@@ -69,6 +73,16 @@ pub enum Numbers {
     OfRead,
     /// The number of the commit.
     New,
+}
+
+/// How a conversion of deletes is committed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Replacing {
+    /// As new deletes of data files that must be there.
+    AsDeletes,
+    /// As a replacement of files, like a compaction: a deliberate bug, since compactions of the same files that began
+    /// earlier do not see it.
+    AsFiles,
 }
 
 /// The mistake of a careless writer.
@@ -130,6 +144,8 @@ impl Change {
             Self::Several(_) => panic!("each is applied by itself"),
             Self::Compact(..)
             | Self::CompactDeletes
+            | Self::Convert(_)
+            | Self::RemoveDangling
             | Self::Manifests
             | Self::Expire(_)
             | Self::Branch

@@ -135,15 +135,17 @@ impl Live {
                 Content::Positions(path, positions) => {
                     *of >= number && *path == file.file_path && positions.contains(&position)
                 }
-                Content::Keys(keys) => {
-                    let own =
-                        (delete.partition_spec_id, &delete.partition) == (file.partition_spec_id, &file.partition);
-                    *of > number && (own || delete.partition_spec_id == WHOLE) && keys.contains(&key)
-                }
+                Content::Keys(keys) => *of > number && self.is_about(delete, file) && keys.contains(&key),
                 Content::Rows(_) => panic!("{}: rows in a delete file", delete.file_path),
             })
         };
         rows.iter().copied().enumerate().filter(|(position, row)| !deleted(*position, *row)).collect()
+    }
+
+    /// Whether a delete file is about the partition of a data file.
+    pub fn is_about(&self, delete: &DataFile, file: &DataFile) -> bool {
+        let own = (delete.partition_spec_id, &delete.partition) == (file.partition_spec_id, &file.partition);
+        own || (delete.content == FileContent::EqualityDeletes && delete.partition_spec_id == WHOLE)
     }
 
     /// All rows, sorted.

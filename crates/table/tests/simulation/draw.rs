@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use crate::change::{By, Change, Equality, Isolation, Mode, Numbers, Slip};
-use crate::schedule::{Layout, Schedule, Theme};
+use crate::change::{By, Change, Equality, Isolation, Mode, Numbers, Replacing, Slip};
+use crate::schedule::{Broken, Layout, Schedule, Theme};
 
 impl Schedule {
     fn keys(&self) -> BTreeSet<i64> {
@@ -24,8 +24,8 @@ impl Schedule {
         let is_first = self.made.lock().unwrap().len() == 1;
         let kind = match self.theme {
             Theme::Keys | Theme::Positions if is_first => 0,
-            Theme::Any => self.below(28),
-            Theme::Keys => [0, 12, 14, 12, 4, 12, 17, 12, 8, 12, 14, 12, 15, 12, 17, 12][self.below(16)],
+            Theme::Any => self.below(30),
+            Theme::Keys => [0, 12, 14, 12, 4, 12, 17, 28, 8, 12, 14, 28, 15, 12, 17, 29][self.below(16)],
             Theme::Positions => [0, 4, 8, 4, 8, 4, 19, 23][self.below(8)],
         };
         match kind {
@@ -56,6 +56,9 @@ impl Schedule {
                 1 if by_partition => Change::StageRebuild(self.below(2) as i32),
                 _ => Change::Pick,
             },
+            28 if self.broken == Some(Broken::ConvertsAsFiles) => Change::Convert(Replacing::AsFiles),
+            28 => Change::Convert(Replacing::AsDeletes),
+            29 => Change::RemoveDangling,
             _ => {
                 let one = || match self.change() {
                     Change::Several(changes) => changes[0].clone(),

@@ -136,6 +136,17 @@ fn what_is_broken_is_found_and_told() {
     }
 }
 
+/// Conversions of equality deletes must look like deletes to other commits. This takes a compaction that began before the
+/// deletes, so it is not found as soon as others.
+#[test]
+fn conversions_that_others_do_not_see_are_found() {
+    let wrong = first_wrong(10_000, 1, false, |mut tape| {
+        Schedule::choose(&mut tape, Theme::Keys);
+        run(tape, Some(Broken::ConvertsAsFiles))
+    });
+    assert!(wrong.is_some_and(|wrong| wrong.contains("expected the rows")));
+}
+
 /// Runs a tape without some rules.
 #[cfg(debug_assertions)]
 fn run_without(rules: &'static [Rule], tape: Vec<u8>) -> Result<schedule::Ran, String> {

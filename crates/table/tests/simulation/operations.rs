@@ -14,7 +14,7 @@ use icefield_table::operation::rewrite_manifests::RewriteManifests;
 use icefield_table::operation::row_delta::RowDelta;
 use icefield_table::storage::{Existing, Storage};
 
-use crate::change::{By, Change, Equality, Isolation, Mode, Numbers, Row, Slip, partition_of};
+use crate::change::{By, Change, Equality, Isolation, Mode, Numbers, Replacing, Row, Slip, partition_of};
 use crate::contents::{Content, Contents, Live, WHOLE, data_file, equality_deletes, position_deletes};
 
 /// A change as an operation to commit.
@@ -92,6 +92,8 @@ impl Planner<'_> {
             }
             Change::Compact(partition, numbers) => self.compact(*partition, *numbers).map(Planned::Rewrite),
             Change::CompactDeletes => self.compact_deletes().map(Planned::Rewrite),
+            Change::Convert(how) => self.convert(*how),
+            Change::RemoveDangling => self.remove_dangling().map(Planned::Rewrite),
             Change::Manifests => {
                 let by = ["partition".to_owned()];
                 let clustering =
@@ -284,6 +286,77 @@ impl Planner<'_> {
         self.contents.insert(path, Content::Positions(of.file_path.clone(), all));
         self.from.into_iter().for_each(|from| rewrite.validate_from_snapshot(from));
         Some(rewrite)
+    }
+
+    /// Deletes by position what keys have deleted; the equality deletes go.
+    fn convert(&mut self, how: Replacing) -> Option<Planned> {
+        let keys: Vec<(DataFile, i64)> = (self.live.deletes.iter())
+            .filter(|(file, _)| matches!(self.contents[&file.file_path], Content::Keys(_)))
+            .cloned()
+            .collect();
+        if keys.is_empty() {
+            return None;
+        }
+        let (mut delta, mut rewrite) = (RowDelta::new(), RewriteFiles::new());
+        delta.changes_mut().own_files(self.owner.clone());
+        rewrite.changes_mut().own_files(self.owner.clone());
+        let mut referenced = Vec::new();
+        for (file, number) in self.live.data.clone() {
+            if !keys.iter().any(|(delete, of)| *of > number && self.live.is_about(delete, &file)) {
+                continue;
+            }
+            referenced.push(file.file_path.clone());
+            let Content::Rows(rows) = &self.contents[&file.file_path] else { panic!("no data") };
+            let left = self.live.rows(self.contents, &file, number);
+            let left: BTreeSet<usize> = left.into_iter().map(|(position, _)| position).collect();
+            let gone: BTreeSet<usize> = (0..rows.len()).filter(|position| !left.contains(position)).collect();
+            if gone.is_empty() {
+                continue;
+            }
+            let replaced: Vec<DataFile> =
+                self.live.positions_of(&file.file_path).map(|(file, _)| file.clone()).collect();
+            for older in replaced {
+                delta.remove_deletes(older.clone()).unwrap();
+                rewrite.delete_delete_file(older).unwrap();
+            }
+            let path = self.path();
+            let new = position_deletes(path.clone(), &file, gone.len(), self.version);
+            delta.add_deletes(new.clone()).unwrap();
+            rewrite.add_delete_file(new, None).unwrap();
+            self.contents.insert(path, Content::Positions(file.file_path, gone));
+        }
+        for (file, _) in keys {
+            delta.remove_deletes(file.clone()).unwrap();
+            rewrite.delete_delete_file(file).unwrap();
+        }
+        self.from.into_iter().for_each(|from| {
+            delta.validate_from_snapshot(from);
+            rewrite.validate_from_snapshot(from);
+        });
+        delta.validate_deleted_files();
+        delta.validate_data_files_exist(referenced);
+        Some(match how {
+            Replacing::AsDeletes => Planned::Delta(delta),
+            Replacing::AsFiles => Planned::Rewrite(rewrite),
+        })
+    }
+
+    fn remove_dangling(&self) -> Option<RewriteFiles> {
+        let mut rewrite = RewriteFiles::new();
+        let dangling = |(file, number): &&(DataFile, i64)| {
+            let mut of = self.live.data.iter().filter(|(data, _)| self.live.is_about(file, data));
+            match &self.contents[&file.file_path] {
+                Content::Keys(_) => of.all(|(_, data)| number <= data),
+                Content::Positions(path, _) if file.file_format == "PUFFIN" => {
+                    !self.live.data.iter().any(|(data, _)| data.file_path == *path)
+                }
+                _ => of.all(|(_, data)| number < data),
+            }
+        };
+        let files: Vec<&(DataFile, i64)> = self.live.deletes.iter().filter(dangling).collect();
+        files.iter().for_each(|(file, _)| rewrite.delete_delete_file(file.clone()).unwrap());
+        self.from.into_iter().for_each(|from| rewrite.validate_from_snapshot(from));
+        (!files.is_empty()).then_some(rewrite)
     }
 
     /// Rewrites all rows of a partition with a new number.

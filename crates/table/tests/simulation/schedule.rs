@@ -127,6 +127,8 @@ pub enum Broken {
     LeavesFile,
     /// A writer gets a failure although its commit succeeded.
     TellsFailure,
+    /// Equality deletes are converted by a replacement of files.
+    ConvertsAsFiles,
 }
 
 /// The result of a schedule.

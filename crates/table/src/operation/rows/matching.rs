@@ -119,18 +119,7 @@ impl Matches {
         case_sensitive: bool,
         memory: Option<usize>,
     ) -> Result<Self> {
-        let Candidates { mut matches, parts, certain } =
-            Self::candidates(storage, metadata, branch, filter, case_sensitive, memory)?;
-        let mut uncertain = Vec::new();
-        for ((part, certain), file) in parts.into_iter().zip(certain).zip(&mut matches.files) {
-            match certain {
-                true => file.rows = MatchedRows::All,
-                false => uncertain.push(part),
-            }
-        }
-        let found = positions(uncertain, &matches)?;
-        matches.choose(found);
-        Ok(matches)
+        Self::candidates(storage, metadata, branch, filter, case_sensitive, memory)?.find()
     }
 
     /// Finds the data files of a branch that may match a filter, without choosing rows.
@@ -151,7 +140,7 @@ impl Matches {
     }
 
     /// The data files of a plan of a [scan](Matches::scan), without any rows chosen.
-    pub(super) fn candidates_of(scan: Scan, plan: &Plan, memory: Option<usize>) -> Result<Candidates> {
+    pub(crate) fn candidates_of(scan: Scan, plan: &Plan, memory: Option<usize>) -> Result<Candidates> {
         let wanted = scan.wanted(Some(&[]))?;
         let parts = scan.parts(plan, &plan.whole_files())?;
         let (mut files, mut all_certain) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
@@ -195,7 +184,7 @@ impl Matches {
     }
 
     /// A scan of the rows of a branch that may match.
-    pub(super) fn scan(
+    pub(crate) fn scan(
         storage: &Storage,
         metadata: &Arc<TableMetadata>,
         branch: &str,
@@ -218,7 +207,7 @@ impl Matches {
     }
 
     /// Matches of a scan with rows already chosen.
-    pub(super) fn of_files(scan: Scan, files: Vec<MatchedFile>, memory: Option<usize>) -> Result<Self> {
+    pub(crate) fn of_files(scan: Scan, files: Vec<MatchedFile>, memory: Option<usize>) -> Result<Self> {
         let wanted = scan.wanted(Some(&[]))?;
         Ok(Self { files, scan, wanted, memory })
     }
@@ -390,6 +379,38 @@ impl Candidates {
         (self.matches.files, self.certain)
     }
 
+    /// Finds the rows that match the filter.
+    ///
+    /// # Errors
+    /// An error of the files.
+    pub fn find(self) -> Result<Matches> {
+        let Self { mut matches, parts, certain } = self;
+        let mut uncertain = Vec::new();
+        for ((part, certain), file) in parts.into_iter().zip(certain).zip(&mut matches.files) {
+            match certain {
+                true => file.rows = MatchedRows::All,
+                false => uncertain.push(part),
+            }
+        }
+        let found = positions(uncertain, &matches)?;
+        matches.choose(found);
+        Ok(matches)
+    }
+
+    /// Keeps only some of the files.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&MatchedFile) -> bool) {
+        let kept: Vec<bool> = self.matches.files.iter().map(keep).collect();
+        let (mut files, mut parts, mut certain) = (kept.iter(), kept.iter(), kept.iter());
+        self.matches.files.retain(|_| files.next().is_some_and(|keep| *keep));
+        self.parts.retain(|_| parts.next().is_some_and(|keep| *keep));
+        self.certain.retain(|_| certain.next().is_some_and(|keep| *keep));
+    }
+
+    /// All files, without any rows chosen.
+    pub(crate) fn into_matches(self) -> Matches {
+        self.matches
+    }
+
     /// The files with these rows chosen, by path and position.
     pub fn choose(mut self, rows: HashMap<String, Arc<DeletionVector>>) -> Matches {
         self.matches.choose(rows);
@@ -417,7 +438,7 @@ fn positions(parts: Vec<FilePart>, matches: &Matches) -> Result<HashMap<String, 
 }
 
 /// Whether position deletes apply to one data file only: they name it, or their path bounds are equal.
-fn is_about_one_file(delete: &DeleteFile) -> bool {
+pub(crate) fn is_about_one_file(delete: &DeleteFile) -> bool {
     let file = &delete.file;
     if file.content != FileContent::PositionDeletes {
         return false;

@@ -7,6 +7,6 @@ pub mod distributed;
 pub mod matching;
 pub mod overwrite_rows;
 pub mod replace_rows;
-mod rewrite_groups;
+pub(crate) mod rewrite_groups;
 pub mod row_change;
 pub(super) mod widened;

@@ -14,7 +14,7 @@ use icefield_format::puffin::DeletionVector;
 
 use super::matching::{MatchedFile, MatchedRows, Matches};
 pub use super::rewrite_groups::Names;
-use super::rewrite_groups::{Layout, Rewrite, discard};
+use super::rewrite_groups::{Layout, Rewrite, RowOrder, discard};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 use crate::write::deletes::positions::write_positions;
@@ -355,11 +355,14 @@ impl<'a> Removals<'a> {
         let columns = &self.matches.columns(metadata.format_version() >= FormatVersion::V3)?;
         let layout = |file: &&MatchedFile| Layout {
             spec: file.part.partition.spec.spec.clone(),
-            partition: file.part.partition.tuple.clone(),
-            sorted_by: file.file.sort_order_id,
+            partition: Some(file.part.partition.tuple.clone()),
+            // Rows keep their order, so their files keep the id of the sort order.
+            order: RowOrder::Kept(file.file.sort_order_id),
+            files: None,
         };
         let rows = |file: &&MatchedFile, workers| self.matches.rows_left(file, columns.clone(), workers);
-        Rewrite { storage, metadata, columns, names, count: Arc::default() }.run(files, layout, rows)
+        let count = Arc::default();
+        Rewrite { storage, metadata, columns, names, count, file_bytes: None, memory: None }.run(files, layout, rows)
     }
 }
 

@@ -33,7 +33,21 @@ impl Scan {
         options: &SplitOptions,
         places: Option<&HashSet<usize>>,
     ) -> Result<Vec<ReadTask>> {
-        let tasks = plan.tasks_among(options, places)?;
+        self.tasks_with(plan, wanted, &plan.tasks_among(options, places)?)
+    }
+
+    /// The tasks of a plan of this scan: of some files, each given by the indices of its manifest and within it.
+    pub(crate) fn tasks_of_files(
+        &self,
+        plan: &Plan,
+        wanted: &Arc<Wanted>,
+        options: &SplitOptions,
+        files: &[(usize, usize)],
+    ) -> Result<Vec<ReadTask>> {
+        self.tasks_with(plan, wanted, &plan.tasks_of_files(options, files)?)
+    }
+
+    fn tasks_with(&self, plan: &Plan, wanted: &Arc<Wanted>, tasks: &[Vec<Piece>]) -> Result<Vec<ReadTask>> {
         // // Shared by all tasks, because the same delete files apply to many of them.
         let mut parts = Parts::new(self, plan, tasks.iter().flatten())?;
         let task = |pieces: &Vec<Piece>| {

@@ -124,6 +124,26 @@ impl Plan {
 
     /// Cuts and packs all files of the plan, or those at some indices, counted over the manifests.
     pub fn tasks_among(&self, options: &SplitOptions, places: Option<&HashSet<usize>>) -> Result<Vec<Vec<Piece>>> {
+        let wanted = || {
+            self.manifests.iter().enumerate().zip(self.first_places()).flat_map(move |((place, manifest), first)| {
+                let rows = 0..manifest.entries.len();
+                rows.filter(move |row| places.is_none_or(|places| places.contains(&first.saturating_add(*row))))
+                    .map(move |row| (place, manifest, row))
+            })
+        };
+        self.tasks_from(options, wanted)
+    }
+
+    /// Cuts and packs some files, each given by the indices of its manifest and within it.
+    pub(crate) fn tasks_of_files(&self, options: &SplitOptions, files: &[(usize, usize)]) -> Result<Vec<Vec<Piece>>> {
+        let wanted = || files.iter().filter_map(|(place, row)| Some((*place, self.manifests.get(*place)?, *row)));
+        self.tasks_from(options, wanted)
+    }
+
+    fn tasks_from<'p, I>(&'p self, options: &SplitOptions, wanted: impl Fn() -> I) -> Result<Vec<Vec<Piece>>>
+    where
+        I: Iterator<Item = (usize, &'p PlannedManifest, usize)>,
+    {
         if options.parallelism == Some(0) {
             return Err(Error::invalid(
                 "cannot split into tasks of which none runs at a time: parallelism must be positive",
@@ -135,13 +155,6 @@ impl Plan {
                 options.split_size, options.lookback, options.open_file_cost
             )));
         }
-        let wanted = || {
-            self.manifests.iter().enumerate().zip(self.first_places()).flat_map(move |((place, manifest), first)| {
-                let rows = 0..manifest.entries.len();
-                rows.filter(move |row| places.is_none_or(|places| places.contains(&first.saturating_add(*row))))
-                    .map(move |row| (place, manifest, row))
-            })
-        };
         let mut sizes = Sums::new(|place| self.deletes.content_size(place));
         let mut weight_of_deletes = |manifest, row| weight_of_deletes(&mut sizes, manifest, row, options);
         let weights = wanted().map(|(_, manifest, row)| {

@@ -12,9 +12,9 @@ const WORD: usize = 4;
 
 /// A kind of message: its first eight bytes, ending with the version, and its name in errors.
 #[derive(Debug)]
-pub(super) struct Kind {
-    pub(super) magic: [u8; 8],
-    pub(super) name: &'static str,
+pub(crate) struct Kind {
+    pub(crate) magic: [u8; 8],
+    pub(crate) name: &'static str,
 }
 
 impl Kind {
@@ -23,12 +23,12 @@ impl Kind {
     }
 
     /// Whether bytes begin like this kind, in any version.
-    pub(super) fn claimed(&self, bytes: &[u8]) -> bool {
+    pub(crate) fn claimed(&self, bytes: &[u8]) -> bool {
         bytes.get(..7).is_some_and(|start| self.magic.starts_with(start))
     }
 
     /// Packs a header and sections. The header is compressed; the sections are not.
-    pub(super) fn seal(&self, header: &impl Serialize, sections: &[Bytes]) -> Result<Vec<u8>> {
+    pub(crate) fn seal(&self, header: &impl Serialize, sections: &[Bytes]) -> Result<Vec<u8>> {
         let header = serde_json::to_vec(header).map_err(|error| Error::Internal(error.to_string()))?;
         let header = pack(&header)?;
         let parts: Vec<&[u8]> = [header.as_slice()].into_iter().chain(sections.iter().map(AsRef::as_ref)).collect();
@@ -55,7 +55,7 @@ impl Kind {
     ///
     /// # Errors
     /// Bytes of another kind or version, or bytes that are damaged or truncated.
-    pub(super) fn open<H: DeserializeOwned>(&self, bytes: &Bytes) -> Result<(H, Vec<Bytes>)> {
+    pub(crate) fn open<H: DeserializeOwned>(&self, bytes: &Bytes) -> Result<(H, Vec<Bytes>)> {
         if !self.claimed(bytes) {
             return Err(self.wrong("it begins with other bytes"));
         }

@@ -16,6 +16,7 @@ mod remover;
 mod task_files;
 
 pub use commit::Collected;
+pub(crate) use envelope::Kind;
 pub(crate) use partitions::replace_written;
 pub use plan::{Request, RowChangePlan};
 pub use removed::RemovedRows;

@@ -1,0 +1,172 @@
+//! Chooses the data files to rewrite and groups them: the rules of Java's `BinPackRewriteFilePlanner`.
+
+use std::collections::HashMap;
+
+use icefield_format::manifest::DataFile;
+use icefield_format::metadata::TableMetadata;
+use icefield_format::value::Value;
+
+use super::settings::Settings;
+use crate::error::Result;
+use crate::operation::matching::is_about_one_file;
+use crate::plan::deletes::{DeleteFile, partition_key};
+use crate::plan::{Plan, PlannedManifest};
+
+/// Data files that are rewritten together.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    pub(super) inputs: Vec<Input>,
+    /// Bytes of the files.
+    pub(super) bytes: i64,
+    /// The number of files to write.
+    pub(super) outputs: i64,
+    /// Bytes that one writer reads.
+    pub(super) split_bytes: i64,
+    /// The partition of all rows, if all files have the output spec and the same partition.
+    pub(super) partition: Option<Vec<Option<Value>>>,
+}
+
+/// A data file to rewrite.
+#[derive(Debug, Clone)]
+pub(super) struct Input {
+    pub(super) file: DataFile,
+    /// The indices of its manifest in the plan, and of the file in it.
+    pub(super) place: (usize, usize),
+    /// Whether any delete file applies to it.
+    pub(super) has_deletes: bool,
+    /// Its deletion vectors.
+    pub(super) vectors: Vec<DataFile>,
+}
+
+/// A file of the plan.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    manifest: usize,
+    row: usize,
+    bytes: i64,
+    /// Whether it has too many deletes.
+    is_worn: bool,
+}
+
+/// What is known about the delete files of a plan, by their index.
+struct KnownDeletes<'a> {
+    plan: &'a Plan,
+    /// Rows that a delete file about one data file deletes; 0 for others.
+    rows: Vec<Option<i64>>,
+}
+
+/// The groups of a plan, in the order in which they are rewritten.
+///
+/// # Errors
+/// Invalid manifests.
+pub(super) fn groups(plan: &Plan, metadata: &TableMetadata, settings: &Settings) -> Result<Vec<Group>> {
+    let sizes = &settings.sizes;
+    let mut of_partition: Vec<Vec<Found>> = Vec::new();
+    let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
+    let mut deletes = KnownDeletes { plan, rows: vec![None; plan.deletes.len()] };
+    for (number, manifest) in plan.manifests.iter().enumerate() {
+        let mut of_tuple: HashMap<usize, usize> = HashMap::new();
+        for row in 0..manifest.entries.len() {
+            let bytes = manifest.entries.file_size_in_bytes.value(row);
+            let is_worn = deletes.are_many(manifest, row, settings)?;
+            if !sizes.rewrite_all && !is_worn && !sizes.is_outside(bytes) {
+                continue;
+            }
+            let tuple = manifest.entries.tuple_of.value(row) as usize;
+            let group = match of_tuple.get(&tuple) {
+                Some(group) => *group,
+                None => {
+                    let next = known.len();
+                    let group = *known.entry(key(manifest, tuple, metadata)?).or_insert(next);
+                    *of_tuple.entry(tuple).or_insert(group)
+                }
+            };
+            if group == of_partition.len() {
+                of_partition.push(Vec::new());
+            }
+            let found = Found { manifest: number, row, bytes, is_worn };
+            of_partition.get_mut(group).into_iter().for_each(|files| files.push(found));
+        }
+    }
+    let (mut groups, mut room) = (Vec::new(), settings.most_files);
+    for files in of_partition {
+        for mut files in sizes.packed(files, |file| file.bytes) {
+            let sum = |files: &[Found]| files.iter().map(|file| file.bytes).fold(0, i64::saturating_add);
+            let is_worn = files.iter().any(|file| file.is_worn);
+            if !sizes.rewrite_all && !is_worn && !sizes.is_worthwhile(files.len(), sum(&files)) {
+                continue;
+            }
+            files.truncate(room);
+            room -= files.len();
+            if !files.is_empty() {
+                groups.push(group(plan, &files, sum(&files), settings)?);
+            }
+        }
+    }
+    settings.order.sort(&mut groups, |group| (group.bytes, group.inputs.len()));
+    Ok(groups)
+}
+
+/// The partition of a file as a key. Files of other specs may have rows of any partition: they are one group, with the
+/// files of which all partition values are null, as in Java.
+fn key(manifest: &PlannedManifest, tuple: usize, metadata: &TableMetadata) -> Result<Vec<u8>> {
+    let spec = metadata.default_spec();
+    let own = manifest.spec_id() == spec.spec_id;
+    let tuple = if own { manifest.entries.tuple(tuple)? } else { vec![None; spec.fields.len()] };
+    Ok(partition_key(spec.spec_id, &tuple))
+}
+
+fn group(plan: &Plan, files: &[Found], bytes: i64, settings: &Settings) -> Result<Group> {
+    let mut inputs = Vec::with_capacity(files.len());
+    for Found { manifest: number, row, .. } in files {
+        let Some(manifest) = plan.manifests.get(*number) else { continue };
+        let linked = manifest.deletes(*row);
+        let mut vectors = Vec::new();
+        for delete in linked.iter() {
+            let delete = plan.deletes.get(*delete)?;
+            if delete.is_vector() {
+                vectors.push(delete.file);
+            }
+        }
+        let file = manifest.entries.file(*row, manifest.spec_id())?;
+        inputs.push(Input { file, place: (*number, *row), has_deletes: !linked.is_empty(), vectors });
+    }
+    let first = inputs.first().map(|input| &input.file).filter(|file| file.partition_spec_id == settings.spec.spec_id);
+    let same = |first: &&DataFile| {
+        inputs.iter().all(|input| {
+            input.file.partition_spec_id == first.partition_spec_id
+                && partition_key(0, &input.file.partition) == partition_key(0, &first.partition)
+        })
+    };
+    let partition = first.filter(same).map(|file| file.partition.clone());
+    let sizes = &settings.sizes;
+    let outputs = sizes.outputs((bytes as f64 * settings.strategy.compression.0) as i64).max(1);
+    Ok(Group { bytes, outputs, split_bytes: sizes.split_bytes(bytes, outputs), partition, inputs })
+}
+
+impl KnownDeletes<'_> {
+    /// Whether a file has so many delete files, or so many rows known to be deleted, that it is rewritten.
+    fn are_many(&mut self, manifest: &PlannedManifest, row: usize, settings: &Settings) -> Result<bool> {
+        let linked = manifest.deletes(row);
+        if linked.len() >= settings.delete_files {
+            return Ok(true);
+        }
+        let mut deleted = 0_i64;
+        for place in linked.iter() {
+            deleted = deleted.saturating_add(self.rows_of(*place)?);
+        }
+        let rows = manifest.entries.record_count.value(row);
+        Ok(!linked.is_empty() && deleted.min(rows) as f64 / rows as f64 >= settings.delete_ratio)
+    }
+
+    fn rows_of(&mut self, place: u32) -> Result<i64> {
+        let slot = self.rows.get_mut(place as usize);
+        if let Some(Some(known)) = slot {
+            return Ok(*known);
+        }
+        let delete: DeleteFile = self.plan.deletes.get(place)?;
+        let rows = if is_about_one_file(&delete) { delete.file.record_count } else { 0 };
+        slot.into_iter().for_each(|slot| *slot = Some(rows));
+        Ok(rows)
+    }
+}

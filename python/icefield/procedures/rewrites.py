@@ -1,0 +1,84 @@
+"""Procedures that rewrite files: data files, and position delete files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from icefield.procedures.declared import Arguments, Column, Parameter, Procedure
+from icefield.procedures.snapshots import named_table
+
+if TYPE_CHECKING:
+    from icefield.catalog import Catalog
+
+__all__ = ["PROCEDURES"]
+
+_TABLE = Parameter("table", "table", required=True)
+_OPTIONS = Parameter("options", "map<string,string>")
+_WHERE = Parameter("where", "string")
+
+
+def _rewrite_data_files(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
+    done = named_table(catalog, arguments).maintenance.compact(
+        cast("str | None", arguments.get("where")),
+        strategy=cast("str | None", arguments.get("strategy")),
+        sort_order=cast("str | None", arguments.get("sort_order")),
+        options=cast("dict[str, str] | None", arguments.get("options")),
+        branch=cast("str", arguments.get("branch", "main")),
+    )
+    return [
+        (
+            done.rewritten_data_files_count,
+            done.added_data_files_count,
+            done.rewritten_bytes_count,
+            done.failed_data_files_count,
+            done.removed_delete_files_count,
+        )
+    ]
+
+
+def _rewrite_position_delete_files(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
+    done = named_table(catalog, arguments).maintenance.rewrite_position_deletes(
+        cast("str | None", arguments.get("where")), options=cast("dict[str, str] | None", arguments.get("options"))
+    )
+    return [
+        (
+            done.rewritten_delete_files_count,
+            done.added_delete_files_count,
+            done.rewritten_bytes_count,
+            done.added_bytes_count,
+        )
+    ]
+
+
+PROCEDURES = (
+    Procedure(
+        "rewrite_data_files",
+        (
+            _TABLE,
+            Parameter("strategy", "string"),
+            Parameter("sort_order", "string"),
+            _OPTIONS,
+            _WHERE,
+            Parameter("branch", "string"),
+        ),
+        (
+            Column("rewritten_data_files_count", "int"),
+            Column("added_data_files_count", "int"),
+            Column("rewritten_bytes_count", "long"),
+            Column("failed_data_files_count", "int"),
+            Column("removed_delete_files_count", "int"),
+        ),
+        _rewrite_data_files,
+    ),
+    Procedure(
+        "rewrite_position_delete_files",
+        (_TABLE, _OPTIONS, _WHERE),
+        (
+            Column("rewritten_delete_files_count", "int"),
+            Column("added_delete_files_count", "int"),
+            Column("rewritten_bytes_count", "long"),
+            Column("added_bytes_count", "long"),
+        ),
+        _rewrite_position_delete_files,
+    ),
+)
