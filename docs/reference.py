@@ -36,6 +36,7 @@ PUBLIC = {
     "icefield.table.branches",
     "icefield.table.history",
     "icefield.table.listings",
+    "icefield.table.compacting",
     "icefield.table.maintenance",
     "icefield.table.merging",
     "icefield.table.outcomes",

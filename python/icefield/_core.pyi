@@ -3066,11 +3066,11 @@ def compact_data_files(
 ) -> tuple[TableState | None, list[int], bool, list[int], list[str]]:
     """Rewrite data files of the wrong size, or with many deletes.
 
-    ``on_plan`` is called with the number of groups and their bytes, ``on_group`` after each group, from any thread, with its
-    number, its files and their bytes, and its new files and theirs.
+    ``on_plan`` is called with the number of groups and their bytes, ``on_group`` after each group, from any thread,
+    with its number, its files and their bytes, and its new files and theirs.
 
-    Returns the new state, the snapshots, whether an earlier run made them, and the numbers of groups, replaced files, new
-    files, replaced bytes, failed files and removed delete files, and the errors that others outlived.
+    Returns the new state, the snapshots, whether an earlier run made them, and the numbers of groups, replaced files,
+    new files, replaced bytes, failed files and removed delete files, and the errors that others outlived.
     """
 
 @final
@@ -3112,8 +3112,8 @@ def rewrite_position_deletes(
 ) -> tuple[TableState | None, list[int], bool, list[int]]:
     """Rewrite position delete files.
 
-    Returns the new state, the snapshots, whether an earlier run made them, and the numbers of replaced and new files, and of
-    their bytes.
+    Returns the new state, the snapshots, whether an earlier run made them, and the numbers of replaced and new files,
+    and of their bytes.
     """
 
 def convert_equality_deletes(

@@ -93,7 +93,9 @@ def both(
         # Java's count is then without the deletion vectors of the replaced files.
         left_out.append("removed_delete_files_count")
     assert without(ours, left_out) == without(theirs, left_out), told
-    assert summaries(table, before.snapshot_id) == of_java, told
+    # A second snapshot removes dangling deletes that the first has not dropped: which it drops is left out above.
+    compared = 1 if "remove-dangling-deletes" in procedure[2] else None
+    assert summaries(table, before.snapshot_id)[:compared] == of_java[:compared], told
     java.sql(f"REFRESH TABLE {story.name}")
     assert sorted(map(repr, encoded_table(table.scan().to_arrow()))) == rows, told
     assert sorted(map(repr, encoded_table(java.rows(f"SELECT * FROM {story.name}")))) == rows, told

@@ -322,8 +322,8 @@ def test_workers_rewrite_what_is_planned(catalog: ice.catalog.Catalog, call: dic
     for wrong, words in [([results[0]] * 2, "two results are of group 0"), ([b"x" * 40], "not a result of a task")]:
         with pytest.raises(ice.errors.InvalidArgumentError, match=words):
             table.maintenance.commit_compaction(plan, wrong)
-    assert counts(table.maintenance.commit_compaction(plan, results[:1])) == (2, 1, 1, 2)
-    assert counts(table.maintenance.commit_compaction(plan, results[1:])) == (2, 1, 0, 2)
+    assert counts(table.maintenance.commit_compaction(plan, results[:1])) == (2, 1, 0, 2)
+    assert counts(table.maintenance.commit_compaction(plan, results[1:])) == (2, 1, 1, 2)
     assert content(table) == content(catalog.load_table("a.t")) == before
     assert len(table.scan().plan_files()) == 2
     other = table.maintenance.new_compaction(options=ALL)

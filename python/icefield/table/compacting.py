@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from icefield import _core
+from icefield._core import CompactionPlan as CoreCompactionPlan
+from icefield._core import (
+    compact_data_files,
+    convert_equality_deletes,
+    remove_dangling_deletes,
+    rewrite_position_deletes,
+)
 from icefield._inputs.arguments import summary_entries
 from icefield._outputs.layout import counted, size_of
 from icefield._outputs.printable import printable
@@ -232,7 +238,7 @@ class Compacts:
 
         with changing(progress and not dry_run, steps) as traffic:
             _, snapshots, before, numbers, failures = self._run(
-                lambda state, catalog, name: _core.compact_data_files(
+                lambda state, catalog, name: compact_data_files(
                     state,
                     catalog,
                     name,
@@ -275,11 +281,11 @@ class Compacts:
         request = _request(
             where, case_sensitive, branch, snapshot_properties, idempotency_key, options, None, dry_run=False
         )
-        found: list[_core.CompactionPlan] = []
+        found: list[CoreCompactionPlan] = []
 
         def plan(state: TableState, catalog: object, name: object) -> tuple[None]:
             order = _order(sort_order)
-            found.append(_core.CompactionPlan(state, catalog, name, request, strategy=strategy, sort_order=order))
+            found.append(CoreCompactionPlan(state, catalog, name, request, strategy=strategy, sort_order=order))
             return (None,)
 
         self._run(plan)
@@ -348,9 +354,7 @@ class Compacts:
         )
         with changing(progress and not dry_run) as traffic:
             _, snapshots, before, (rewritten, added, size, added_size) = self._run(
-                lambda state, catalog, name: _core.rewrite_position_deletes(
-                    state, catalog, name, request, traffic=traffic
-                )
+                lambda state, catalog, name: rewrite_position_deletes(state, catalog, name, request, traffic=traffic)
             )
         return RewrittenDeletes(rewritten, added, size, added_size, snapshots, before)
 
@@ -392,9 +396,7 @@ class Compacts:
         )
         with changing(progress and not dry_run) as traffic:
             _, snapshots, before, numbers = self._run(
-                lambda state, catalog, name: _core.convert_equality_deletes(
-                    state, catalog, name, request, traffic=traffic
-                )
+                lambda state, catalog, name: convert_equality_deletes(state, catalog, name, request, traffic=traffic)
             )
         converted, replaced, added, files, rows = numbers
         return ConvertedDeletes(converted, replaced, added, files, rows, next(iter(snapshots), None), before)
@@ -420,7 +422,7 @@ class Compacts:
         """
         request = _request(None, case_sensitive, branch, snapshot_properties, None, None, None, dry_run)
         _, snapshot_id, files = self._run(
-            lambda state, catalog, name: _core.remove_dangling_deletes(state, catalog, name, request)
+            lambda state, catalog, name: remove_dangling_deletes(state, catalog, name, request)
         )
         return RemovedDeletes(files, snapshot_id)
 

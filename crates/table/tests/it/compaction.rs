@@ -158,7 +158,7 @@ fn files_with_deletes_are_rewritten_whatever_their_size() {
         (3, about(&[30, 90, 5]), false, &[], (1, 2, 2, 2000, 2)),
         (3, about(&[30, 90, 5]), false, &[("delete-ratio-threshold", "1")], (0, 0, 0, 0, 0)),
         (3, about(&[30, 90, 5]), false, &[("delete-file-threshold", "1")], (2, 3, 3, 3000, 3)),
-        // Deletes of a partition count as files, but nobody knows whose rows they delete.
+        // Deletes of a partition count as files, but not as deleted rows of any data file.
         (2, vec![(0, 50, None, 100)], false, &[], (0, 0, 0, 0, 0)),
         (2, vec![(0, 50, None, 100)], false, &[("delete-file-threshold", "1")], (1, 2, 2, 2000, 0)),
         (2, vec![(0, 50, None, 100), (0, 50, None, 9)], false, &[("delete-file-threshold", "3")], (0, 0, 0, 0, 0)),

@@ -108,7 +108,7 @@ pub(super) fn groups(plan: &Plan, metadata: &TableMetadata, settings: &Settings)
 }
 
 /// The partition of a file as a key. Files of other specs may have rows of any partition: they are one group, with the
-/// files of which all partition values are null, as in Java.
+/// files whose partition values are all null, as in Java.
 fn key(manifest: &PlannedManifest, tuple: usize, metadata: &TableMetadata) -> Result<Vec<u8>> {
     let spec = metadata.default_spec();
     let own = manifest.spec_id() == spec.spec_id;
@@ -145,7 +145,7 @@ fn group(plan: &Plan, files: &[Found], bytes: i64, settings: &Settings) -> Resul
 }
 
 impl KnownDeletes<'_> {
-    /// Whether a file has so many delete files, or so many rows known to be deleted, that it is rewritten.
+    /// Whether a file is rewritten for the number of its delete files, or of its rows that are known to be deleted.
     fn are_many(&mut self, manifest: &PlannedManifest, row: usize, settings: &Settings) -> Result<bool> {
         let linked = manifest.deletes(row);
         if linked.len() >= settings.delete_files {

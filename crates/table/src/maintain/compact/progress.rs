@@ -20,7 +20,7 @@ pub struct GroupDone {
     pub added_bytes: i64,
 }
 
-/// What is told of a compaction, from any of its threads.
+/// Calls about the progress of a compaction, from any of its threads.
 #[derive(Default)]
 pub struct Progress<'a> {
     /// Called once with the number of groups and of their bytes.
@@ -37,8 +37,8 @@ impl Progress<'_> {
     }
 
     pub(super) fn group(&self, number: usize, group: &Group, files: &[DataFile]) -> Result<()> {
-        let Some(told) = self.group else { return Ok(()) };
-        told(GroupDone {
+        let Some(report) = self.group else { return Ok(()) };
+        report(GroupDone {
             number,
             files: group.inputs.len(),
             bytes: group.bytes,

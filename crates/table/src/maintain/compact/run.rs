@@ -108,15 +108,15 @@ impl<'a> Run<'a> {
             let names = Names::Alone(self.plan.operation);
             let task = self.plan.task(first + place);
             let result = task.and_then(|task| task.run(storage, names, width, memory, &stopped));
-            let told = match &result {
+            let reported = match &result {
                 Ok(files) if !stopped.load(Ordering::Relaxed) => self.progress.group(first + place, group, files),
                 _ => Ok(()),
             };
-            let failed = result.as_ref().is_err_and(|error| !self.outlives(error)) || told.is_err();
+            let failed = result.as_ref().is_err_and(|error| !self.outlives(error)) || reported.is_err();
             results.lock().unwrap_or_else(PoisonError::into_inner).push((place, result));
             if failed {
                 stopped.store(true, Ordering::Relaxed);
-                return Err(told.err());
+                return Err(reported.err());
             }
             Ok(())
         });
@@ -134,10 +134,10 @@ impl<'a> Run<'a> {
                 Err(failure) => error = error.or(Some(failure)),
             }
         }
-        if let Err(told) = outcome {
+        if let Err(reported) = outcome {
             rewritten.iter().for_each(|one| discard(storage, &one.files));
             let lost = || Error::Internal("a group failed without an error".to_owned());
-            return Err(error.or(told).unwrap_or_else(lost));
+            return Err(error.or(reported).unwrap_or_else(lost));
         }
         Ok(rewritten)
     }

@@ -76,8 +76,14 @@ struct TaskForm {
 #[derive(Serialize, Deserialize)]
 enum OrderForm {
     Kept(Option<i32>),
-    By(Json),
-    Along { is_hilbert: bool, columns: Vec<i32>, text_bytes: usize, key_bytes: usize },
+    /// Its id, and its fields as of an order with the id 1: only the unsorted order may have the id 0.
+    By(i32, Json),
+    Along {
+        is_hilbert: bool,
+        columns: Vec<i32>,
+        text_bytes: usize,
+        key_bytes: usize,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -176,7 +182,10 @@ impl GroupTask {
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let order = match &self.order {
             RowOrder::Kept(id) => OrderForm::Kept(*id),
-            RowOrder::By(order) => OrderForm::By(order.to_json()),
+            RowOrder::By(order) => {
+                let named = SortOrder { order_id: i32::from(!order.is_unsorted()), ..(**order).clone() };
+                OrderForm::By(order.order_id, named.to_json())
+            }
             RowOrder::Along(Curve { kind, columns, text_bytes, key_bytes }) => OrderForm::Along {
                 is_hilbert: *kind == CurveKind::Hilbert,
                 columns: columns.clone(),
@@ -219,7 +228,9 @@ impl GroupTask {
         };
         let order = match form.order {
             OrderForm::Kept(id) => RowOrder::Kept(id),
-            OrderForm::By(order) => RowOrder::By(Arc::new(SortOrder::from_json(&order)?)),
+            OrderForm::By(order_id, order) => {
+                RowOrder::By(Arc::new(SortOrder { order_id, ..SortOrder::from_json(&order)? }))
+            }
             OrderForm::Along { is_hilbert, columns, text_bytes, key_bytes } => {
                 let kind = if is_hilbert { CurveKind::Hilbert } else { CurveKind::ZOrder };
                 RowOrder::Along(Curve { kind, columns, text_bytes, key_bytes })
