@@ -95,7 +95,7 @@ QUERIES = [
     ("SELECT nosuch FROM c.db.t", "UNRESOLVED_COLUMN"),
     ("DROP TABLE c", "TABLE_OR_VIEW_NOT_FOUND"),
     ("DROP TABLE c.t", "line 1, column 12: expected the name of a table in a namespace, got c.t"),
-    ("CREATE VIEW v AS SELECT * FROM c.db.t", "views in catalogs of icefield and of its tables are temporary"),
+    ("CREATE VIEW v AS SELECT * FROM c.db.t", "views of icefield's tables are in its catalogs, or temporary"),
     ("CACHE TABLE c.db.t", "line 1, column 13: CACHE is not supported for tables of icefield"),
     ("ANALYZE TABLE c.db.t COMPUTE STATISTICS", "ANALYZE is not supported"),
     ("INSERT INTO c.db.t.files VALUES (1)", "line 1, column 13: c.db.t.files can only be read"),

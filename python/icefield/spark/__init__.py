@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from icefield.catalog import Catalog
     from icefield.schema import Schema
     from icefield.spark.sql import SqlSession
+    from icefield.view import View
 
 __all__ = [
     "Explanation",
@@ -63,6 +64,7 @@ __all__ = [
     "iceberg_schema",
     "merge",
     "of_scan",
+    "of_view",
     "once",
     "read",
     "read_inspect",
@@ -77,6 +79,12 @@ __all__ = [
 
 
 name_drivers_python()
+
+
+def of_view(spark: SparkSession, view: View) -> DataFrame:
+    """Return the rows of a view's query in the dialect ``spark``; `icefield.view.View.to_spark` calls it."""
+    rows: DataFrame = require("icefield.spark.sql").of_view(spark, view)
+    return rows
 
 
 def session(spark: SparkSession, catalogs: Mapping[str, Catalog | Mapping[str, str]] | None = None) -> SqlSession:

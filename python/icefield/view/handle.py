@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from icefield._inputs.arguments import property_names, property_texts
 from icefield._inputs.identifiers import Identifier
+from icefield._optional import require
 from icefield._outputs.html import html_of
 from icefield.errors import InvalidArgumentError, NoSuchViewError
 from icefield.schema import Schema
 from icefield.view.duckdb import registered
-from icefield.view.metadata import Document, ViewHistoryEntry, ViewVersion
+from icefield.view.metadata import Document, ViewHistoryEntry, ViewVersion, check_dialects
 
 if TYPE_CHECKING:
     import duckdb
+    from pyspark.sql import DataFrame, SparkSession
 
     from icefield._inputs.identifiers import IdentifierLike
     from icefield.arrow import SchemaLike
@@ -110,6 +112,10 @@ class View:
         """Return a version by its id; ``None`` if the view has none of it."""
         return next((one for one in self.versions if one.version_id == version_id), None)
 
+    def _version_json(self, version_id: int) -> Document:
+        found: Document = next(one for one in self.metadata["versions"] if one.get("version-id") == version_id)
+        return found
+
     def current_version(self) -> ViewVersion:
         """Return the current version."""
         found = self.version(int(self.metadata["current-version-id"]))
@@ -191,6 +197,8 @@ class View:
         ------
         InvalidArgumentError
             If the view has no such version.
+        ValidationException
+            If it lacks a dialect that the current one has, as in `icefield.catalog.Catalog.replace_view`.
 
         """
         if self.version(version_id) is None:
@@ -198,6 +206,8 @@ class View:
             raise InvalidArgumentError(f"view {self} has no version {version_id}; it has: {known}")
         if version_id == self.metadata["current-version-id"]:
             return self
+        current = self._version_json(self.current_version().version_id)
+        check_dialects(current, self._version_json(version_id), self.properties)
         return self._commit([{"action": "set-current-view-version", "view-version-id": version_id}])
 
     def update_properties(self, updates: Mapping[str, str] | None = None, removals: Iterable[str] | str = ()) -> View:
@@ -223,6 +233,24 @@ class View:
         return self.catalog.commit_view(self._identifier, requirements, updates)
 
     # Rows
+
+    def to_spark(self, spark: SparkSession) -> DataFrame:
+        """Return the rows of the query in the dialect ``spark``, run by this session.
+
+        Names in it are those of the view's catalog and namespaces; what they name may be views too. Columns are cast to
+        the types of the view's schema where no value is lost by that.
+
+        Raises
+        ------
+        NoSuchViewError
+            If the view has no query in this dialect.
+        InvalidArgumentError
+            If the query names itself, or its columns are not those of the view's schema any more.
+
+        """
+        # Spark's side stands on this module: it is loaded by its name, as any package that may be missing.
+        rows: DataFrame = require("icefield.spark").of_view(spark, self)
+        return rows
 
     def to_duckdb(self, table_name: str, connection: Any = None) -> duckdb.DuckDBPyConnection:
         """Register the rows of the query in the dialect ``duckdb`` under a name, in a new connection or that passed.

@@ -26,6 +26,7 @@ __all__ = [
     "ViewVersion",
     "changed",
     "check",
+    "check_dialects",
     "created",
     "file_name",
     "from_bytes",
@@ -394,7 +395,7 @@ class _Change:
         current = _by_id(made["versions"], "version-id", made["current-version-id"])
         former = _by_id(before["versions"], "version-id", before["current-version-id"])
         if former is not None and current is not None:
-            _check_dialects(former, current, self.properties)
+            check_dialects(former, current, self.properties)
         text = self.properties.get(_KEPT, "10")
         if not text.isascii() or not text.isdigit() or int(text) < 1:
             raise InvalidArgumentError(f"property {_KEPT} of a view: expected a positive integer, got {text!r}")
@@ -418,7 +419,15 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return all(one.get(part) == other.get(part) for part in parts)
 
 
-def _check_dialects(former: Mapping[str, Any], current: Mapping[str, Any], properties: Mapping[str, str]) -> None:
+def check_dialects(former: Mapping[str, Any], current: Mapping[str, Any], properties: Mapping[str, str]) -> None:
+    """Check that a version has all dialects of the one before.
+
+    Raises
+    ------
+    ValidationException
+        If it lacks one, and no property of the view allows that.
+
+    """
     if properties.get(_MAY_DROP, "false").lower() == "true":
         return
     old, new = ({name.lower() for name in ViewVersion.from_json(one).queries} for one in (former, current))
@@ -450,7 +459,7 @@ def replacing(
     own = {**_properties(document), **properties}
     new = {**version.to_json(), "schema-id": LAST}
     if known is not None:
-        _check_dialects(known, new, own)
+        check_dialects(known, new, own)
     updates: list[dict[str, Any]] = []
     if any(_properties(document).get(name) != value for name, value in properties.items()):
         updates.append({"action": "set-properties", "updates": dict(properties)})

@@ -17,7 +17,7 @@ from icefield.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["CatalogNames", "Selected", "Target"]
+__all__ = ["CatalogNames", "Home", "Selected", "Target"]
 
 _SETTING = "spark.sql.catalog."
 #: Classes of Spark's settings whose properties are those of a catalog of Iceberg.
@@ -46,6 +46,13 @@ class Target:
     def table(self) -> Table:
         """Load the table."""
         return self.catalog.load_table(self.identifier)
+
+
+class Home(NamedTuple):
+    """Where names in the query of a view are found: without a catalog, and without a namespace."""
+
+    catalog: str
+    namespace: tuple[str, ...]
 
 
 class _Part(NamedTuple):
@@ -114,10 +121,27 @@ class CatalogNames:
         head, *rest = parts
         if rest and head in self._given:
             return Target(head, self.catalog(head), tuple(rest))
-        if self.current is None or (rest and self._is_sparks(head)) or (not rest and self._is_view(head)):
+        if self.current is None or (rest and self._is_sparks(head)) or (not rest and self.is_temporary(head)):
             return None
         catalog = self.catalog(self.current)
         return Target(self.current, catalog, parts if rest else (*self.namespace, head), self.namespace)
+
+    def view_target(self, parts: tuple[str, ...]) -> Target | None:
+        """Return what the name of a view in a catalog means, whatever temporary views there are."""
+        if len(parts) > 1 or self.current is None:
+            return self.target(parts)
+        return Target(self.current, self.catalog(self.current), (*self.namespace, *parts), self.namespace)
+
+    def full(self, parts: tuple[str, ...], home: Home) -> tuple[str, ...]:
+        """Return a name in the query of a view with its catalog in front."""
+        if len(parts) == 1:
+            return (home.catalog, *home.namespace, *parts)
+        return parts if parts[0] in self._given or self._is_sparks(parts[0]) else (home.catalog, *parts)
+
+    def target_of_view(self, parts: tuple[str, ...], home: Home) -> Target | None:
+        """Return what a name in the query of a view means; None if it is one of Spark's."""
+        head, *rest = self.full(parts, home)
+        return Target(head, self.catalog(head), tuple(rest)) if head in self._given else None
 
     def namespace_target(self, parts: tuple[str, ...]) -> Target | None:
         """Return what the name of a namespace means, without parts the current one; None if it is one of Spark's."""
@@ -162,7 +186,7 @@ class CatalogNames:
     def _is_sparks(self, name: str) -> bool:
         return name in _SPARKS or self._spark.conf.get(f"{_SETTING}{name}", None) is not None
 
-    def _is_view(self, name: str) -> bool:
+    def is_temporary(self, name: str) -> bool:
         """Return whether a name is that of a temporary view of the session."""
         if is_classic(self._spark):
             catalog = self._spark._jsparkSession.sessionState().catalog()  # noqa: SLF001

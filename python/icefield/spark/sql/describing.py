@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from icefield.spark.columns.types import spark_schema
+from icefield.spark.sql import viewing
 from icefield.spark.sql.grammar.statements import Describe, DescribeNamespace, Show
 from icefield.spark.sql.literals import literal, quoted_name, quoted_text
+from icefield.view import View
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,7 +28,9 @@ def show(run: Run, parsed: Show, target: Target) -> DataFrame:
         return _listed(run, parsed, target)
     if parsed.name is None:
         raise run.statement.error(0, "expected the name of a table")
-    table = run.table(parsed.name, target)
+    table = viewing.table_or_view(run, parsed.name, target)
+    if isinstance(table, View):
+        return viewing.shown(run, parsed, target, table)
     if parsed.what == "columns":
         return run.result("col_name string", [(field.name,) for field in table.schema().fields])
     if parsed.what == "partitions":
@@ -142,7 +146,9 @@ def _created(table: Table, name: str) -> str:
 
 def describe(run: Run, parsed: Describe, target: Target) -> DataFrame:
     """Return the columns of a table, its partitioning, and with EXTENDED the rest."""
-    table = run.table(parsed.name, target)
+    table = viewing.table_or_view(run, parsed.name, target)
+    if isinstance(table, View):
+        return viewing.described(run, parsed, target, table)
     fields = spark_schema(table.schema()).fields
     if parsed.column is not None:
         return _described_column(run, parsed, table)

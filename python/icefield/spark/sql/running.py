@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -13,22 +13,23 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 
-from icefield.errors import IcefieldError, InvalidArgumentError, NotFoundError
+from icefield.errors import IcefieldError, InvalidArgumentError, NotFoundError, UnsupportedFeatureError
 from icefield.spark.changing.planned import held
 from icefield.spark.columns.types import arrow_schema
 from icefield.spark.sessions.session import is_classic
-from icefield.spark.sql.catalogs import CatalogNames, Selected, Target
+from icefield.spark.sql.catalogs import CatalogNames, Home, Selected, Target
 from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement
 from icefield.spark.sql.literals import literal, quoted_name, quoted_text
 from icefield.spark.sql.pruning import needed, stand_in
 from icefield.spark.sql.queries import Edit, Moment, TableUse, edited, tables_in
-from icefield.spark.sql.sources import Source
+from icefield.spark.sql.sources import Source, view_of, with_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from icefield.catalog import Catalog
     from icefield.table import Table
+    from icefield.view import View
 
 __all__ = ["CURRENT", "Args", "Run", "drop_views", "with_identifiers"]
 
@@ -39,6 +40,17 @@ _FIRST_NUMBER = 7_000_000_000
 #: Functions that return the current catalog or namespace.
 CURRENT = ("current_catalog", "current_database", "current_schema")
 _OPERANDS = frozenset({"word", "quoted", "string", "number"})
+
+
+@dataclass
+class Private:
+    """The views of Spark that stand for what a statement names."""
+
+    #: By the catalog and the name of a table, and the moment.
+    tables: dict[tuple[tuple[str, ...], str], tuple[str, Source]] = field(default_factory=dict)
+    #: Views by their catalog and name; in the order in which they stand on each other, with the texts of their queries.
+    known: dict[tuple[str, ...], str] = field(default_factory=dict)
+    stacked: list[tuple[str, str, View]] = field(default_factory=list)
 
 
 @dataclass
@@ -55,11 +67,17 @@ class Run:
     loaded: dict[tuple[Catalog, tuple[str, ...]], Table] = field(default_factory=dict)
     #: Those of which it reads rows.
     read: list[Table] = field(default_factory=list)
+    #: Where names are found in the query of a view; None in statements.
+    home: Home | None = None
+    #: The views whose queries this is in, the outermost first: their catalogs and names.
+    within: tuple[tuple[str, ...], ...] = ()
 
     # Names
 
     def target(self, name: Name) -> Target | None:
         """Return what the name of a table means; None if it is one of Spark's."""
+        if self.home is not None:
+            return self.names.target_of_view(name.parts, self.home)
         return self.names.target(name.parts)
 
     def table(self, name: Name, target: Target) -> Table:
@@ -185,29 +203,48 @@ class Run:
         return self.spark.sql(changed, args) if args else self.spark.sql(changed)  # type: ignore[arg-type]
 
     def edits(self, piece: Piece, *, prune: bool = False) -> list[Edit]:
-        """Replace the tables of icefield that a piece names by private views.
+        """Replace the tables and views of icefield that a piece names by private views of Spark.
 
-        With ``prune`` the piece is a query, and the views have only those rows and values that it needs.
+        With ``prune`` the piece is a query, and those of tables have only the rows and values that it needs.
         """
-        edits = list(self._current(piece))
-        known: dict[tuple[tuple[str, ...], str], tuple[str, Source]] = {}
+        private = Private()
+        edits = self.private_edits(piece, private)
+        self._made(private, (lambda: self.spark.sql(self.text(piece, edits))) if prune else None)
+        return edits
+
+    def _made(self, private: Private, query: Callable[[], DataFrame] | None) -> None:
+        """Create private views; with a query, of what it needs."""
+
+        def stack() -> None:
+            for name, text, view in private.stacked:
+                with_columns(self.spark.sql(text), view).createOrReplaceTempView(name)
+
+        def whole(query: Callable[[], DataFrame]) -> DataFrame:
+            stack()
+            return query()
+
+        if query is None or not is_classic(self.spark):
+            for name, source in private.tables.values():
+                source.read().createOrReplaceTempView(name)
+        else:
+            self._pruned(list(private.tables.values()), lambda: whole(query))
+        stack()
+
+    def private_edits(self, piece: Piece, private: Private) -> list[Edit]:
+        """Replace the tables and views of icefield that a piece names by names of private views to be created."""
+        edits = [] if self.home is not None else list(self._current(piece))
         for use in tables_in(self.statement, piece):
             target = self.target(use.name)
             if target is None:
+                if self.home is not None:
+                    full = self.names.full(use.name.parts, self.home)
+                    edits.append(Edit(use.name.start, use.name.end, quoted_name(*full)))
                 continue
-            key = (use.name.parts, self.text(use.moment.value) if use.moment else "")
-            if key not in known:
-                known[key] = self._view(use, target)
-            view = known[key][0]
+            view = self._private(use, target, private)
             edits.append(Edit(use.name.start, use.end, quoted_name(view)))
             if not use.aliased:
                 edits.append(Edit(use.alias_at, use.alias_at, f" AS {quoted_name(use.name.parts[-1])}"))
             edits += [Edit(start, end, "") for start, end in use.qualified]
-        if not (prune and is_classic(self.spark)):
-            for name, source in known.values():
-                source.read().createOrReplaceTempView(name)
-            return edits
-        self._pruned(list(known.values()), lambda: self.spark.sql(self.text(piece, edits)))
         return edits
 
     def _current(self, piece: Piece) -> Iterator[Edit]:
@@ -223,13 +260,62 @@ class Run:
                 if piece.start <= token.start < piece.end:
                     yield Edit(token.start, tokens[at + 2].end, quoted_text(value))
 
-    def _view(self, use: TableUse, target: Target) -> tuple[str, Source]:
+    def _private(self, use: TableUse, target: Target, private: Private) -> str:
+        """Return the name of the private view of a table or view."""
+        key = (target.catalog_name, *target.identifier)
+        if (stacked := private.known.get(key)) is not None:
+            return stacked
+        moment = self.text(use.moment.value) if use.moment else ""
+        if (table := private.tables.get((key, moment))) is not None:
+            return table[0]
         with self.at(use.name.start):
-            chosen = self.selected(target)
+            try:
+                chosen = self.selected(target)
+            except NotFoundError:
+                if (view := view_of(target)) is None:
+                    raise
+                if use.moment is not None:
+                    raise self.statement.refusal(use.name.end, "views have no versions to read AS OF") from None
+                return self._stacked(target, view, private)
         source = self.source(chosen, use.moment, use.name)
+        name = self._name()
+        private.tables[key, moment] = name, source
+        return name
+
+    def _name(self) -> str:
         name = f"icefield_{uuid.uuid4().hex}"
         self.views.append(name)
-        return name, source
+        return name
+
+    def _stacked(self, target: Target, view: View, private: Private) -> str:
+        """Return the name of the private view of a view, with all that its query names before it."""
+        key = (target.catalog_name, *target.identifier)
+        within = (*self.within, key)
+        if key in self.within:
+            raise InvalidArgumentError(f"view {target} names itself: {' -> '.join(map('.'.join, within))}")
+        version = view.current_version()
+        home = Home(version.default_catalog or target.catalog_name, version.default_namespace)
+        try:
+            statement = Statement(view.sql("spark"))
+            inner = replace(self, statement=statement, args=None, home=home, within=within)
+            whole = Piece(0, statement.tokens[-1].end)
+            text = inner.text(whole, inner.private_edits(whole, private))
+        except (NotFoundError, InvalidArgumentError, UnsupportedFeatureError) as error:
+            # In views of views, the innermost says it.
+            if str(error).startswith("view "):
+                raise
+            raise type(error)(f"view {target}: {error}") from error
+        name = self._name()
+        private.stacked.append((name, text, view))
+        private.known[key] = name
+        return name
+
+    def of_view(self, target: Target, view: View) -> DataFrame:
+        """Return the rows of a view."""
+        private = Private()
+        name = self._stacked(target, view, private)
+        self._made(private, lambda: self.spark.table(name))
+        return self.spark.table(name)
 
     def _pruned(self, known: list[tuple[str, Source]], query: Callable[[], DataFrame]) -> None:
         """Create views of what a query needs, once the optimizer has seen it over rows that stand for theirs."""
@@ -251,7 +337,12 @@ class Run:
         if target is None:
             return self.spark.table(quoted_name(*name.parts))
         with self.at(name.start):
-            chosen = self.selected(target)
+            try:
+                chosen = self.selected(target)
+            except NotFoundError:
+                if (view := view_of(target)) is None:
+                    raise
+                return self.of_view(target, view)
         return self.source(chosen, name=name).read()
 
     def source(self, chosen: Selected, moment: Moment | None = None, name: Name | None = None) -> Source:

@@ -9,12 +9,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from icefield.errors import InvalidArgumentError
-from icefield.spark.sql import altered, calling, changing, defining, describing, inserting
+from icefield.spark.sql import altered, calling, changing, defining, describing, inserting, viewing
 from icefield.spark.sql.catalogs import CatalogNames, GivenCatalogs, Target
 from icefield.spark.sql.grammar.parser import parse
 from icefield.spark.sql.grammar.statements import (
     Alter,
     AlterNamespace,
+    AlterView,
     Call,
     CommentOn,
     CreateNamespace,
@@ -35,6 +36,7 @@ from icefield.spark.sql.grammar.statements import (
     Truncate,
     Update,
     Use,
+    ViewQuery,
 )
 from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement, Token
 from icefield.spark.sql.running import CURRENT, Args, Run, drop_views, with_identifiers
@@ -121,7 +123,12 @@ class SqlSession:
         cursor = Cursor(statement)
         parsed = cursor.name("the name of a table")
         cursor.finish()
-        return Run(self._spark, self._names, statement).named(parsed)
+        run = Run(self._spark, self._names, statement)
+        try:
+            return run.named(parsed)
+        finally:
+            run.drop_views()
+            self._views += run.views
 
     def close(self) -> None:
         """Drop what the session has left in Spark, and close the catalogs that it has opened."""
@@ -161,6 +168,7 @@ class SqlSession:
         forms: dict[type, Callable[..., DataFrame]] = {
             Alter: self._alter,
             AlterNamespace: self._namespace,
+            AlterView: self._alter_view,
             Call: self._call,
             CommentOn: self._comment,
             CreateNamespace: self._namespace,
@@ -200,13 +208,21 @@ class SqlSession:
         return run.whole()
 
     def _create_view(self, run: Run, parsed: CreateView) -> DataFrame:
-        in_catalog = not parsed.temporary and self._names.namespace_target(parsed.name.parts[:-1]) is not None
-        if not in_catalog and not run.edits(parsed.query):
+        target = None if parsed.temporary else self._names.view_target(parsed.name.parts)
+        if target is not None:
+            viewing.create(run, parsed, _required(run, parsed.name, target))
+            return run.nothing()
+        if not run.edits(parsed.query):
             return run.whole()
         if not parsed.temporary:
             raise run.statement.refusal(
                 parsed.name.start,
-                "views in catalogs of icefield and of its tables are temporary: use CREATE TEMPORARY VIEW",
+                "views of icefield's tables are in its catalogs, or temporary: name a catalog, or use CREATE TEMPORARY "
+                "VIEW",
+            )
+        if parsed.extras_at is not None:
+            raise run.statement.refusal(
+                parsed.extras_at, "comments and properties of temporary views of icefield's tables are not supported"
             )
         if len(parsed.name.parts) != 1:
             raise run.statement.error(
@@ -227,11 +243,20 @@ class SqlSession:
         target = run.target(parsed.name)
         if target is None:
             return run.whole()
-        if not parsed.if_exists:
-            raise run.statement.error(
-                parsed.name.start, f"there is no view {parsed.name}: catalog {target.catalog_name} has none"
-            )
+        viewing.drop(run, parsed, _required(run, parsed.name, target))
         return run.nothing()
+
+    def _alter_view(self, run: Run, parsed: AlterView) -> DataFrame:
+        target = run.target(parsed.name)
+        if target is not None:
+            viewing.alter(run, parsed, _required(run, parsed.name, target))
+            return run.nothing()
+        if isinstance(parsed.action, ViewQuery) and run.edits(parsed.action.query):
+            raise run.statement.refusal(
+                parsed.action.query.start,
+                "a view of Spark's cannot name tables of icefield: create one in its catalogs",
+            )
+        return run.whole()
 
     def _use(self, run: Run, parsed: Use) -> DataFrame:
         with run.at(parsed.name.start):

@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import AtomicType, DecimalType, NullType, StringType
 
+from icefield.errors import InvalidArgumentError, NotFoundError, UnsupportedFeatureError
 from icefield.spark.columns.names import quoted
 from icefield.spark.columns.types import spark_schema
 from icefield.spark.reads.changes import changes
@@ -18,13 +20,74 @@ from icefield.spark.reads.reading import of_scan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
 
     from icefield.expressions import Expression
     from icefield.scan import TableScan
-    from icefield.spark.sql.catalogs import Selected
+    from icefield.spark.sql.catalogs import Selected, Target
     from icefield.spark.sql.pruning import Needed
+    from icefield.view import View
 
-__all__ = ["Source"]
+__all__ = ["Source", "view_of", "with_columns"]
+
+#: Types of Spark whose values fit into each of the wider ones that follow.
+_WIDER = (
+    ("tinyint", "smallint", "int", "bigint", "float", "double"),
+    ("date", "timestamp"),
+    ("date", "timestamp_ntz"),
+)
+#: Digits before the point of integers, as decimals.
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+
+
+def view_of(target: Target) -> View | None:
+    """Load the view of a name; None if there is none."""
+    try:
+        return target.catalog.load_view(target.identifier)
+    except (NotFoundError, UnsupportedFeatureError):
+        return None
+
+
+def with_columns(found: DataFrame, view: View) -> DataFrame:
+    """Return the rows of a view's query with the names and types of the view's columns.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there are more or fewer of them, or a type does not fit.
+
+    """
+    wanted = spark_schema(view.schema()).fields
+    if len(wanted) != len(found.columns):
+        raise InvalidArgumentError(f"view {view}: its query has {len(found.columns)} columns, expected {len(wanted)}")
+    # Names may be there twice.
+    numbered = found.toDF(*[f"c{place}" for place in range(len(wanted))])
+    columns = []
+    for place, (had, one) in enumerate(zip(found.schema.fields, wanted, strict=True)):
+        column = F.col(f"c{place}")
+        if had.dataType.simpleString() != one.dataType.simpleString():
+            if not _fits(had.dataType, one.dataType):
+                raise InvalidArgumentError(
+                    f"view {view}: its query has {had.dataType.simpleString()} for column {one.name}, which was "
+                    f"{one.dataType.simpleString()} when the view was created: replace the view"
+                )
+            column = column.cast(one.dataType)
+        comment = one.metadata.get("comment")
+        columns.append(column.alias(one.name, metadata={"comment": comment}) if comment else column.alias(one.name))
+    return numbered.select(*columns)
+
+
+def _fits(found: DataType, wanted: DataType) -> bool:
+    """Return whether all values of a type are of another: what Spark casts in the queries of views."""
+    one, other = found.simpleString(), wanted.simpleString()
+    if isinstance(found, NullType) or (isinstance(wanted, StringType) and isinstance(found, AtomicType)):
+        return True
+    if isinstance(wanted, DecimalType):
+        whole = wanted.precision - wanted.scale
+        if isinstance(found, DecimalType):
+            return found.scale <= wanted.scale and found.precision - found.scale <= whole
+        return one in _DIGITS and _DIGITS[one] <= whole
+    return any(one in row and other in row and row.index(one) < row.index(other) for row in _WIDER)
 
 
 @dataclass(frozen=True)

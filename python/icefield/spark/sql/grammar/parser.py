@@ -10,6 +10,7 @@ from icefield.spark.sql.grammar.altering import alter_table
 from icefield.spark.sql.grammar.statements import (
     Alter,
     AlterNamespace,
+    AlterView,
     Call,
     ColumnDefinition,
     CommentOn,
@@ -28,10 +29,14 @@ from icefield.spark.sql.grammar.statements import (
     PartitionTerm,
     Query,
     Refresh,
+    RenameTable,
+    SetProperties,
     Show,
     Truncate,
+    UnsetProperties,
     Update,
     Use,
+    ViewQuery,
 )
 from icefield.spark.sql.grammar.terms import column_definition, partition_term, properties, property_key, property_keys
 from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement
@@ -41,6 +46,7 @@ __all__ = ["Parsed", "parse"]
 Parsed: TypeAlias = (
     Alter
     | AlterNamespace
+    | AlterView
     | Call
     | CommentOn
     | CreateNamespace
@@ -289,23 +295,54 @@ def _comment_on(kind: Literal["table", "namespace"]) -> Callable[[Cursor], Parse
 
 def _create_view(*, replace: bool, temporary: bool) -> Callable[[Cursor], Parsed]:
     def parsed(cursor: Cursor) -> Parsed:
-        cursor.take("IF", "NOT", "EXISTS")
+        missing = cursor.take("IF", "NOT", "EXISTS")
         name = cursor.name("a view")
-        columns: list[str] = []
+        columns: list[tuple[str, str | None]] = []
         if cursor.take("("):
-            columns.append(cursor.part("a column"))
+            columns.append(_view_column(cursor))
             while cursor.take(","):
-                columns.append(cursor.part("a column"))
+                columns.append(_view_column(cursor))
             cursor.expect(")")
         if cursor.ahead("USING"):
             cursor.piece("a data source")
             return Other("CREATE TEMPORARY VIEW")
-        if cursor.ahead("COMMENT") or cursor.ahead("TBLPROPERTIES"):
-            raise cursor.statement.refusal(cursor.place, "comments and properties of views are not supported")
-        cursor.expect("AS")
-        return CreateView(name, tuple(columns), cursor.piece("a query"), replace, temporary)
+        found: dict[str, str] = {}
+        extras = cursor.place
+        while not cursor.take("AS"):
+            if cursor.take("COMMENT"):
+                found["comment"] = cursor.string("a comment in quotes")
+            elif cursor.take("TBLPROPERTIES"):
+                found.update(properties(cursor))
+            elif cursor.ahead("WITH", "SCHEMA"):
+                raise cursor.statement.refusal(cursor.place, "WITH SCHEMA is not supported: columns keep their types")
+            else:
+                cursor.expect("AS")
+        query = cursor.piece("a query")
+        names, comments = tuple(one for one, _ in columns), tuple(comment for _, comment in columns)
+        at = extras if found or any(comments) else None
+        return CreateView(name, names, query, replace, temporary, missing, comments, found, at)
 
     return parsed
+
+
+def _view_column(cursor: Cursor) -> tuple[str, str | None]:
+    name = cursor.part("a column")
+    return name, cursor.string("a comment in quotes") if cursor.take("COMMENT") else None
+
+
+def _alter_view(cursor: Cursor) -> AlterView:
+    name = cursor.name("a view")
+    if cursor.take("SET", "TBLPROPERTIES"):
+        return AlterView(name, SetProperties(properties(cursor)))
+    if cursor.take("UNSET", "TBLPROPERTIES"):
+        if_exists = cursor.take("IF", "EXISTS")
+        return AlterView(name, UnsetProperties(property_keys(cursor), if_exists))
+    if cursor.take("RENAME", "TO"):
+        return AlterView(name, RenameTable(cursor.name("a view")))
+    if cursor.ahead("WITH", "SCHEMA"):
+        raise cursor.statement.refusal(cursor.place, "WITH SCHEMA is not supported: columns keep their types")
+    cursor.take("AS")
+    return AlterView(name, ViewQuery(cursor.piece("a query")))
 
 
 # Namespaces
@@ -455,6 +492,7 @@ _FORMS: list[tuple[tuple[str, ...], Callable[[Cursor], Parsed]]] = [
     (("CREATE", "OR", "REPLACE", "TABLE"), _create_table("create or replace")),
     (("REPLACE", "TABLE"), _create_table("replace")),
     (("ALTER", "TABLE"), alter_table),
+    (("ALTER", "VIEW"), _alter_view),
     (("DROP", "TABLE"), _drop_table),
     (("DROP", "VIEW"), _drop_view),
     (("TRUNCATE", "TABLE"), _truncate),

@@ -14,6 +14,7 @@ __all__ = [
     "Alter",
     "AlterColumn",
     "AlterNamespace",
+    "AlterView",
     "Assignment",
     "Call",
     "ColumnDefinition",
@@ -49,6 +50,7 @@ __all__ = [
     "UnsetProperties",
     "Update",
     "Use",
+    "ViewQuery",
     "WriteOrder",
 ]
 
@@ -72,13 +74,19 @@ class Other:
 
 @dataclass(frozen=True)
 class CreateView:
-    """CREATE [OR REPLACE] TEMPORARY VIEW."""
+    """CREATE [OR REPLACE] [TEMPORARY] VIEW."""
 
     name: Name
     columns: tuple[str, ...]
     query: Piece
     replace: bool
     temporary: bool
+    if_not_exists: bool = False
+    #: One for each of the columns.
+    comments: tuple[str | None, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    #: Where what only views in catalogs have begins.
+    extras_at: int | None = None
 
 
 @dataclass(frozen=True)
@@ -398,6 +406,21 @@ class Alter:
 
     name: Name
     action: AlterAction
+
+
+@dataclass(frozen=True)
+class ViewQuery:
+    """AS, with another query of a view."""
+
+    query: Piece
+
+
+@dataclass(frozen=True)
+class AlterView:
+    """ALTER VIEW."""
+
+    name: Name
+    action: SetProperties | UnsetProperties | RenameTable | ViewQuery
 
 
 # Changes of rows
