@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, overload
 
 from icefield._core import EngineRead, Plan, Scan, TableState, filter_expression, nearest_name
 from icefield._inputs.secrets import redacted_url
@@ -66,6 +67,13 @@ class ColumnBounds:
     def exact(self) -> bool:
         """Whether `lower` and `upper` are values of the column, as reading all rows would find them."""
         return self.reason is None
+
+
+class PlanReporter(Protocol):
+    """What takes the counts of a plan."""
+
+    def __call__(self, scan: DataScan, counts: Mapping[str, int], nanoseconds: int, /) -> None:
+        """Take them; it raises nothing."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -348,7 +356,13 @@ class TableScan(ABC):
         """
         wanted = metrics if isinstance(metrics, bool) else fields_of(metrics)
         names = None if isinstance(wanted, bool) else list(wanted)
-        return ScanPlan(self._scan.plan(metrics=wanted is True, metrics_of=names), (self, wanted))
+        began = time.perf_counter_ns()
+        plan = self._scan.plan(metrics=wanted is True, metrics_of=names)
+        self._report(plan, time.perf_counter_ns() - began)
+        return ScanPlan(plan, (self, wanted))
+
+    def _report(self, plan: Plan, nanoseconds: int) -> None:  # noqa: B027 - only scans of rows are reported
+        """Report a plan."""
 
     def plan_batches(self) -> pa.RecordBatchReader:
         """Plan which files contain matching rows: one batch per manifest, columns as in ``ScanPlan.to_arrow``.
@@ -394,7 +408,10 @@ class TableScan(ABC):
             "open_file_cost": open_file_cost,
             "parallelism": parallelism,
         }
-        return self._scan.plan().tasks(**self._split(sizes)).to_pyarrow()
+        began = time.perf_counter_ns()
+        plan = self._scan.plan()
+        self._report(plan, time.perf_counter_ns() - began)
+        return plan.tasks(**self._split(sizes)).to_pyarrow()
 
     def tasks(
         self,
@@ -456,7 +473,7 @@ class TableScan(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         # The core's scan is rebuilt from the arguments.
-        return {name: value for name, value in vars(self).items() if name != "_scan"}
+        return {name: value for name, value in vars(self).items() if name not in ("_scan", "reporter")}
 
     def __repr__(self) -> str:
         return "\n".join([self._title, *(f"  {f'{name}:':<14}{text}" for name, text in self._parts().items())])
@@ -494,6 +511,8 @@ class DataScan(TableScan):
     snapshot_id: int | None = None
     as_of_ms: int | None = None
     ref: str | None = None
+    #: Called with this scan, the counts of its plan and the nanoseconds that planning took; it is not pickled.
+    reporter: PlanReporter | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def _scan(self) -> Scan:
@@ -522,6 +541,10 @@ class DataScan(TableScan):
     @property
     def _moment(self) -> str:
         return "current snapshot" if self._scan.snapshot_id is None else f"snapshot {self._scan.snapshot_id}"
+
+    def _report(self, plan: Plan, nanoseconds: int) -> None:
+        if self.reporter is not None:
+            self.reporter(self, plan.report, nanoseconds)
 
     def snapshot(self) -> Snapshot | None:
         """Return the snapshot that is read; ``None`` if the table has none."""

@@ -237,31 +237,62 @@ def test_views(db: str, uri: str) -> None:
         f"{db}.v", ROWS.schema, {"spark": "SELECT 1"}, default_namespace=db, properties={"k": "v"}
     )
     assert (made.sql("Spark"), made.properties["k"], made.schema().column_names) == ("SELECT 1", "v", ["id", "region"])
-    assert made.version["default-namespace"] == [db]
+    assert made.current_version().default_namespace == (db,)
     with pytest.raises(NoSuchViewError, match="no query in the dialect trino; it has: spark"):
         made.sql("trino")
     assert catalog.list_views(db) == [(db, "v")]
     assert catalog.view_exists(f"{db}.v")
     assert not catalog.view_exists(f"{db}.w")
     other = pa.schema({"x": pa.int64()})
+    with pytest.raises(ice.ValidationException, match="query in spark, which the new version has not"):
+        made.replace(other, {"trino": "1"})
+    made.update_properties({"k": "w"}, "none")
     for schema, query in [(other, "1"), (other, "1"), (ROWS.schema, "2"), (other, "3"), (other, "1")]:
         queries = {"spark": query, "trino": query}
         replaced = catalog.replace_view(f"{db}.v", schema, queries)
         assert (replaced.queries, replaced.schema().column_names) == (queries, schema.names)
-    assert (replaced.uuid, replaced.location) == (made.uuid, made.location)
-    assert len(replaced.metadata["versions"]) > 1
+    assert (replaced.uuid(), replaced.location()) == (made.uuid(), made.location())
+    assert len(replaced.versions) > 1
+    with pytest.raises(ice.ValidationException, match="query in trino, which the new version has not"):
+        replaced.set_current_version(1)
+    freed = replaced.update_properties({"replace.drop-dialect.allowed": "true"})
+    assert (freed.properties["k"], freed.set_current_version(1).queries) == ("w", {"spark": "SELECT 1"})
     with pytest.raises(ice.TableAlreadyExistsError):
         catalog.create_view(f"{db}.v", ROWS.schema, {"spark": "SELECT 1"})
     with pytest.raises(ice.NoSuchNamespaceError):
         catalog.create_view("nowhere.v", ROWS.schema, {"spark": "SELECT 1"})
-    assert catalog.rename_view(f"{db}.v", f"{db}.w").queries == replaced.queries
+    assert catalog.rename_view(f"{db}.v", f"{db}.w").queries == made.queries
     for do in (catalog.load_view, catalog.drop_view):
         with pytest.raises(NoSuchViewError, match="does not exist in catalog java"):
             do(f"{db}.v")
     with pytest.raises(ice.TableAlreadyExistsError):
         catalog.create_table(f"{db}.w", ROWS.schema)
-    catalog.drop_view(f"{db}.w")
+    catalog.register_view(f"{db}.x", catalog.load_view(f"{db}.w").metadata_location)
+    assert catalog.load_view(f"{db}.x").queries == made.queries
+    for name in "wx":
+        catalog.drop_view(f"{db}.{name}")
     assert catalog.list_views(db) == []
+
+
+def test_java_takes_our_reports(db: str, uri: str) -> None:
+    """It refuses a report that it does not understand."""
+    taken: list[int] = []
+    catalog = RestCatalog("java", uri=uri)
+    send = catalog._client.send
+
+    def watched(route: Any, *arguments: Any, **named: Any) -> Any:
+        reply = send(route, *arguments, **named)
+        if route.path.endswith("/metrics"):
+            taken.append(reply.status)
+        return reply
+
+    catalog._client.send = watched  # type: ignore[method-assign]
+    table = catalog.create_table(f"{db}.t", ROWS.schema, partition_by="region").append(ROWS)
+    table.delete("id = 1")
+    for filter in (None, "id > 1", "region IN ('us') AND NOT (id IS NULL OR region LIKE 'e%')"):
+        table.scan(filter).plan_files()
+    catalog.close()
+    assert [status // 100 for status in taken] == [2] * 5
 
 
 def test_both_clients_change_one_table(catalog: ice.Catalog, db: str, uri: str) -> None:

@@ -17,6 +17,7 @@ import icefield as ice
 from icefield._core import Storage, TableMetadata, TableState
 from icefield.view import ViewVersion
 from icefield.view.metadata import changed, check, created, from_bytes
+from worlds.rest_protocol import problems
 
 #: An answer: its status, its body (an object is sent as JSON), and headers.
 Answer = tuple[int, object, dict[str, str]]
@@ -125,14 +126,14 @@ class Server:
             return error(404, "NoSuchNamespaceException")
         if len(parts) == 2:
             return self._namespace(asked, levels)
-        if parts[2] == "properties":
-            return self._properties(asked, levels)
-        if parts[2] == "register":
-            return self._register(asked, levels)
+        if parts[2] in ("properties", "register"):
+            return (self._properties if parts[2] == "properties" else self._register)(asked, levels)
         if parts[2] in ("views", "register-view"):
             return self._views(asked, levels, parts[3] if len(parts) > 3 else None)
         if len(parts) == 3:
             return self._list(asked, levels) if method == "GET" else self._create(asked, levels)
+        if parts[4:] == ["metrics"]:
+            return 204, None, {}
         return self._table(asked, levels, parts[3])
 
     def _paged(self, field: str, found: list[Any], asked: Asked) -> Answer:
@@ -356,7 +357,7 @@ class _Http(ThreadingHTTPServer):
 
 @contextmanager
 def served(folder: Path) -> Iterator[Server]:
-    """Run a server whose tables are in a folder."""
+    """Run a server whose tables are in a folder; in the end, all that it was asked must be as the protocol has it."""
     made = Server(folder)
     http = _Http(("127.0.0.1", 0), _Handler)
     http.told = made
@@ -368,3 +369,5 @@ def served(folder: Path) -> Iterator[Server]:
     finally:
         http.shutdown()
         http.server_close()
+    found = {problem for one in made.asked for problem in problems(*one)}
+    assert not found, "\n".join(sorted(found))

@@ -54,10 +54,10 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         rest.auth.basic.username rest.auth.basic.password rest.auth.sigv4.delegate-auth-type rest.sigv4-enabled
         rest.signing-region rest.signing-name rest.access-key-id rest.secret-access-key rest.session-token
         client.profile-name ssl.cabundle ssl.client.cert ssl.client.key header. rest-page-size namespace-separator
-        view-endpoints-supported rest-table-cache.max-entries rest-table-cache.expire-after-write-ms
-        rest.client.max-retries rest.client.max-connections rest.client.connection-timeout-ms
-        rest.client.socket-timeout-ms rest.client.user-agent rest.client.proxy.hostname rest.client.proxy.port
-        rest.client.proxy.username rest.client.proxy.password
+        rest-metrics-reporting-enabled metrics-reporter-impl view-endpoints-supported rest-table-cache.max-entries
+        rest-table-cache.expire-after-write-ms rest.client.max-retries rest.client.max-connections
+        rest.client.connection-timeout-ms rest.client.socket-timeout-ms rest.client.user-agent
+        rest.client.proxy.hostname rest.client.proxy.port rest.client.proxy.username rest.client.proxy.password
         """,
     ),
     (
@@ -155,7 +155,7 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         "harmless",
         "Read by the Java library only.",
         """
-        metrics-reporter-impl clients client.pool.cache.eviction-interval-ms app-id app-name user
+        clients client.pool.cache.eviction-interval-ms app-id app-name user
         client-pool-cache-keys lock-impl lock. auth.session-timeout-ms client.factory http-client.
         client.credentials-provider client.credentials-provider. client.assume-role.
         client.refresh-credentials-enabled client.refresh-credentials-endpoint jdbc.
@@ -214,13 +214,6 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         "All snapshots of a table are loaded.",
         """
         snapshot-loading-mode
-        """,
-    ),
-    (
-        "harmless",
-        "No reports are sent.",
-        """
-        rest-metrics-reporting-enabled
         """,
     ),
     (

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from icefield.errors import CommitStateUnknownException
     from icefield.expressions import RowFilter
     from icefield.metadata import TableMetadata
+    from icefield.scan import PlanReporter
     from icefield.table.catalog import TableCatalog
     from icefield.table.outcomes import CommitResolution
     from icefield.table.rows import Isolation, RowMode
@@ -144,6 +145,10 @@ class BranchWork(ReadsRows, CommitsRows, ChangesAtOnce):
     @property
     def _now(self) -> TableState:
         return self._table._now  # noqa: SLF001
+
+    @property
+    def _plan_reporter(self) -> PlanReporter | None:
+        return self._table._plan_reporter  # noqa: SLF001
 
     @property
     def _changed_metadata(self) -> TableMetadata:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from icefield.arrow import SchemaLike
     from icefield.metadata import TableMetadata
     from icefield.partitioning import PartitionSpec
+    from icefield.scan import PlanReporter
     from icefield.schema import Schema
     from icefield.sorting import SortOrder
     from icefield.types import Type
@@ -221,6 +222,10 @@ class TableCatalog(ViewCatalog, Generic[TableClass_co, TransactionClass_co, Crea
             If the outcome is unknown. Any other exception is treated like this one.
 
         """
+
+    def _plan_reporter(self, identifier: Identifier) -> PlanReporter | None:  # noqa: ARG002
+        """Return what the plans of scans of a table are reported to; a catalog whose server takes reports has one."""
+        return None
 
     @other_names(format_version='properties={"format-version": "3"}')
     def create_table(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from icefield._inputs.identifiers import Identifier
     from icefield.metadata import TableMetadata
     from icefield.partitioning import PartitionSpec
+    from icefield.scan import PlanReporter
     from icefield.schema import Schema
     from icefield.sorting import SortOrder
 
@@ -36,6 +37,11 @@ class DescribesTable(ABC):
     @abstractmethod
     def _now(self) -> TableState:
         """The state of the table that is described."""
+
+    @property
+    def _plan_reporter(self) -> PlanReporter | None:
+        """What the plans of scans are reported to."""
+        return None
 
     @property
     @abstractmethod

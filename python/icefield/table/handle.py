@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from icefield._core import TableState
     from icefield._inputs.identifiers import Identifier
     from icefield.metadata import TableMetadata
+    from icefield.scan import PlanReporter
     from icefield.table.catalog import TableCatalog
 
 __all__ = ["Renewal", "TableHandle"]
@@ -79,6 +80,10 @@ class TableHandle(TableDescription):
         with self._replacing:
             # It may come of an operation that began with older credentials.
             self._known = state if self._renewal is None else self._renewal.newest(state)
+
+    @property
+    def _plan_reporter(self) -> PlanReporter | None:
+        return None if self._catalog is None else self._catalog._plan_reporter(self._identifier)  # noqa: SLF001
 
     def refresh(self) -> Self:
         """Refresh this table to its newest metadata.

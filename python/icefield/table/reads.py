@@ -80,6 +80,7 @@ class ReadsRows(DescribesTable):
             ref=ref,
             limit=limit,
             split=split_of(options),
+            reporter=self._plan_reporter,
         )
 
     def to_polars(self) -> pl.LazyFrame:

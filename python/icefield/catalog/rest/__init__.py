@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from icefield.catalog.rest.auth import Auth
 from icefield.catalog.rest.catalog import RestCatalog
+from icefield.catalog.rest.reports import log_report
 from icefield.catalog.rest.transactions import CatalogTransaction
 from icefield.view import View
 
-__all__ = ["Auth", "CatalogTransaction", "RestCatalog", "View"]
+__all__ = ["Auth", "CatalogTransaction", "RestCatalog", "View", "log_report"]

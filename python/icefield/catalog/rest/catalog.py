@@ -52,4 +52,6 @@ class RestCatalog(RestViews):
 
     def close(self) -> None:
         """Close the connections to the server; the catalog opens new ones if it is used again."""
+        if self._reports is not None:
+            self._reports.finish()
         self._made.close()

@@ -143,9 +143,10 @@ class Client:
             content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
             made["content-type"] = "application/json"
         reads = route.method in {"GET", "HEAD"}
-        if config.has_keys and not reads:
+        has_key = config.has_keys and not reads and route != endpoints.REPORT_METRICS
+        if has_key:
             made["idempotency-key"] = new_key()
-        return self._http.send(Request(route.method, url, made, content), repeatable=reads or config.has_keys)
+        return self._http.send(Request(route.method, url, made, content), repeatable=reads or has_key)
 
     def pages(
         self, route: Route, names: Names, field: str, meanings: Meanings, query: Mapping[str, str] | None = None

@@ -43,6 +43,7 @@ DROP_TABLE = Route("DELETE", _TABLE)
 LOAD_CREDENTIALS = Route("GET", f"{_TABLE}/credentials")
 RENAME_TABLE = Route("POST", "/v1/{prefix}/tables/rename")
 COMMIT_TRANSACTION = Route("POST", "/v1/{prefix}/transactions/commit")
+REPORT_METRICS = Route("POST", f"{_TABLE}/metrics")
 LIST_VIEWS = Route("GET", f"{_NAMESPACE}/views")
 CREATE_VIEW = Route("POST", f"{_NAMESPACE}/views")
 LOAD_VIEW = Route("GET", _VIEW)
@@ -67,6 +68,7 @@ _OF_OLD = (
     REGISTER_TABLE,
     RENAME_TABLE,
     COMMIT_TRANSACTION,
+    REPORT_METRICS,
 )
 _OF_OLD_WITH_VIEWS = (LIST_VIEWS, CREATE_VIEW, LOAD_VIEW, REPLACE_VIEW, DROP_VIEW, RENAME_VIEW)
 

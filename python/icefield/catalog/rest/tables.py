@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icefield._core import Storage, TableMetadata, TableState
+from icefield._inputs.secrets import revealed
 from icefield.catalog.base import CommitTableResponse, TableDefinition
 from icefield.catalog.locations import absolute_location
 from icefield.catalog.rest import endpoints
@@ -20,7 +22,8 @@ from icefield.catalog.rest.http import UnansweredError
 from icefield.catalog.rest.messages import Reply
 from icefield.catalog.rest.names import dotted, identifiers_of, named, table_of
 from icefield.catalog.rest.namespaces import RestNamespaces
-from icefield.catalog.rest.settings import number
+from icefield.catalog.rest.reports import Report, Reports, commit_report, reporter_named, scan_report
+from icefield.catalog.rest.settings import flag, number
 from icefield.errors import (
     CommitFailedException,
     CommitStateUnknownException,
@@ -37,11 +40,16 @@ from icefield.table import CreateTableTransaction, Table
 
 if TYPE_CHECKING:
     from icefield._inputs.identifiers import Identifier, IdentifierLike
+    from icefield.scan import DataScan, PlanReporter
 
 __all__ = ["RestTables"]
 
 #: Where a table is supposed to be whose location the server chooses.
 _NOWHERE = "file:///nowhere"
+_REPORTING = "rest-metrics-reporting-enabled"
+#: Commits under way whose attempts are counted.
+_MOST_ATTEMPTS = 1000
+_LOGGER = logging.getLogger("icefield")
 
 
 class _Loaded(NamedTuple):
@@ -62,6 +70,12 @@ class RestTables(RestNamespaces):
         self._remembering = Lock()
         #: The tables last seen, by name, the last one at the end; each with all credentials that the server gives.
         self._seen: OrderedDict[Identifier, _Loaded] = OrderedDict()
+        own = revealed(self.properties)
+        named_reporter = own.get("metrics-reporter-impl")
+        self._reporter = None if named_reporter is None else reporter_named(named_reporter)
+        self._reports = Reports(self._send_report) if flag(own, _REPORTING, True) else None  # noqa: FBT003
+        #: When the first attempt at a commit began, and how many there were, by its snapshot.
+        self._attempts: OrderedDict[int, tuple[int, int]] = OrderedDict()
         #: Storage by its properties.
         self._storages: OrderedDict[tuple[tuple[str, str], ...], Storage] = OrderedDict()
 
@@ -120,16 +134,21 @@ class RestTables(RestNamespaces):
     ) -> CommitTableResponse:
         """Apply updates to a table if it meets the requirements, all or none."""
         namespace, name = table_of(identifier)
-        requirements = list(requirements)
-        body = {"identifier": named(identifier), "requirements": requirements, "updates": list(updates)}
+        requirements, updates = list(requirements), list(updates)
+        body = {"identifier": named(identifier), "requirements": requirements, "updates": updates}
+        began, attempts = self._attempt(updates)
         creates = any(requirement.get("type") == "assert-create" for requirement in requirements)
         meanings = self._meanings_of_creation(identifier) if creates else self._meanings_of_commit(identifier)
         reply = self._send_change(endpoints.COMMIT_TABLE, {"namespace": namespace, "table": name}, body, meanings)
         try:
-            return self._committed(identifier, reply)
+            found = self._committed(identifier, reply)
         except IcefieldError as error:
             # The server has committed; what it answers is asked for again.
             raise CommitStateUnknownException(f"the answer to a commit cannot be read: {error}") from error
+        name_of_report = dotted(self.name, namespace, name)
+        took = time.perf_counter_ns() - began
+        self._report((*namespace, name), lambda: commit_report(name_of_report, found.metadata, updates, attempts, took))
+        return found
 
     def commit_tables(self, changes: Iterable[Mapping[str, object]]) -> None:
         """Commit changes of several tables, all or none; `transaction` is the usual way.
@@ -194,6 +213,53 @@ class RestTables(RestNamespaces):
         self._forget(from_identifier)
         self._forget(to_identifier)
         return self.load_table(to_identifier)
+
+    # Reports
+
+    def _plan_reporter(self, identifier: Identifier) -> PlanReporter | None:
+        """Return what sends the reports of scans, unless ``rest-metrics-reporting-enabled`` is ``false``."""
+        if self._reports is None and self._reporter is None:
+            return None
+
+        def report(scan: DataScan, counts: Mapping[str, int], nanoseconds: int, /) -> None:
+            name = dotted(self.name, identifier)
+            self._report(identifier, lambda: scan_report(name, scan, counts, nanoseconds))
+
+        return report
+
+    def _attempt(self, updates: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
+        """Return when the commit that an attempt is of began, in nanoseconds, and how many attempts it had."""
+        now = time.perf_counter_ns()
+        ids = [update["snapshot"]["snapshot-id"] for update in updates if update.get("action") == "add-snapshot"]
+        if not ids:
+            return now, 1
+        with self._remembering:
+            began, count = self._attempts.pop(ids[-1], (now, 0))
+            self._attempts[ids[-1]] = began, count + 1
+            while len(self._attempts) > _MOST_ATTEMPTS:
+                self._attempts.popitem(last=False)
+        return began, count + 1
+
+    def _report(self, name: Identifier, make: Callable[[], Report | None]) -> None:
+        try:
+            report = make() if self._reports is not None or self._reporter is not None else None
+            if report is not None and self._reporter is not None:
+                self._reporter(report)
+        except Exception as error:  # noqa: BLE001 - a report is never worth an error
+            _LOGGER.warning("the report about %s failed: %s", dotted(name), error)
+            return
+        if report is not None and self._reports is not None:
+            self._reports.add(name, report)
+
+    def _send_report(self, name: Identifier, report: Report) -> None:
+        if not self._client.config.endpoints.offer(endpoints.REPORT_METRICS):
+            return
+        # By the server's property too.
+        if flag(self._client.config.properties, _REPORTING, True):  # noqa: FBT003
+            names: dict[str, str | Identifier] = {"namespace": name[:-1], "table": name[-1]}
+            reply = self._client.send(endpoints.REPORT_METRICS, names, body=report)
+            if not is_success(reply):
+                raise error_of(reply, self._missing(name))
 
     # What servers answer
 
