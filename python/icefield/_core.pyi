@@ -3138,6 +3138,57 @@ def remove_dangling_deletes(
     Returns the new state, the snapshot, and the locations of the files.
     """
 
+@type_check_only
+class OrphanRequest(TypedDict):
+    """Which orphan files to delete."""
+
+    older_than_ms: int
+    location: str | None
+    equal_schemes: list[tuple[str, str]]
+    equal_authorities: list[tuple[str, str]]
+    prefix_mismatch_mode: str
+    other_folders: list[tuple[str, str]]
+    warehouse: str | None
+    dry_run: bool
+
+def remove_orphans(
+    state: TableState, catalog: object, identifier: object, request: OrphanRequest
+) -> tuple[list[tuple[str, int]], int, int, list[str]]:
+    """Delete files that nothing in the table names.
+
+    Returns them with their sizes, the number of listed files, the number of files that were not deleted, and what the
+    first of them said.
+    """
+
+def fsck(
+    state: TableState, *, level: str, most: int
+) -> tuple[list[tuple[bool, str, str, str, str, str, str]], dict[str, int]]:
+    """Check a table: metadata against manifests against files.
+
+    Returns findings (whether it is an error, the check, the file, the field, the expected and the found value, the file
+    that describes it), and the numbers of errors, warnings, and of what was checked.
+    """
+
+def doctor(state: TableState) -> list[tuple[str, str, str, int, int, str]]:
+    """Find what makes a table slow or large.
+
+    Returns findings: the name, the subject, the message, the cost in bytes and in requests, and the call that repairs.
+    """
+
+def compute_table_stats(
+    state: TableState,
+    catalog: object,
+    identifier: object,
+    *,
+    columns: list[str] | None = None,
+    snapshot_id: int | None = None,
+) -> tuple[TableState, str, list[tuple[int, int]]] | None:
+    """Compute the number of distinct values of columns.
+
+    Returns the new state, the statistics file, and for each column its field id and number; ``None`` without a
+    snapshot.
+    """
+
 @final
 class FolderTable:
     """What a folder in Hive's layout has: the definition of a table, and its files."""

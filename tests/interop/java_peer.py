@@ -188,6 +188,22 @@ class Peer:
         records.close()
         return sorted(found)
 
+    def sketches(self, table: str) -> dict[str, float]:
+        """Return the estimates of the theta sketches in the statistics files of a table, by field id."""
+        loaded = self._load(table)
+        jvm = self.spark.sparkContext._jvm
+        iceberg, theta = jvm.org.apache.iceberg, jvm.org.apache.iceberg.shaded.org.apache.datasketches
+        found = {}
+        listed = iceberg.relocated.com.google.common.collect.Lists.newArrayList
+        for file in listed(loaded.statisticsFiles()):
+            reader = iceberg.puffin.Puffin.read(loaded.io().newInputFile(file.path())).build()
+            for pair in listed(reader.readAll(reader.fileMetadata().blobs())):
+                memory = theta.memory.Memory.wrap(iceberg.util.ByteBuffers.toByteArray(pair.second()))
+                sketch = theta.theta.CompactSketch.wrap(memory)
+                found[str(listed(pair.first().inputFields())[0])] = float(sketch.getEstimate())
+            reader.close()
+        return found
+
     def metadata_location(self, table: str) -> str:
         """Give where the table's metadata is now."""
         return str(self._load(table).operations().current().metadataFileLocation())

@@ -61,10 +61,8 @@ PROCEDURES: Final[Mapping[str, Procedure]] = MappingProxyType(
 _MISSING = {
     "snapshot": "use catalog.migrate(name, folder, location=...)",
     "migrate": "use catalog.migrate(name, folder)",
-    "remove_orphan_files": "icefield does not look for files that no snapshot names",
     "rewrite_table_path": "open a copied table by Table.from_metadata(..., relocate={old: new})",
-    "compute_table_stats": "icefield writes no statistics files",
-    "compute_partition_stats": "icefield writes no statistics files",
+    "compute_partition_stats": "table.inspect.partitions() returns the same numbers",
 }
 
 

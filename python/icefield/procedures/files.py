@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
     from icefield.catalog import Catalog
     from icefield.table import Table
+    from icefield.table.orphans import PrefixMismatchMode
 
 __all__ = ["PROCEDURES"]
 
 _TABLE = Parameter("table", "table", required=True)
 _POSITION_DELETES = 1
+#: As many locations as Java's procedure returns with ``stream_results``.
+_STREAMED = 20_000
 _FORMATS = frozenset({"parquet", "orc", "avro"})
 
 
@@ -124,6 +127,36 @@ def _is_data(path: str, folder: str) -> bool:
     return not any(part.startswith(("_", ".")) and "=" not in part for part in below.split("/"))
 
 
+def _remove_orphan_files(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
+    if arguments.get("file_list_view"):
+        raise UnsupportedFeatureError(
+            "remove_orphan_files: file_list_view is not supported: leave it out, and the folder is listed"
+        )
+    _positive("remove_orphan_files", arguments, "max_concurrent_deletes")
+    mode = cast("str", arguments.get("prefix_mismatch_mode", "error")).lower()
+    if mode not in {"error", "ignore", "delete"}:
+        raise InvalidArgumentError(
+            f"remove_orphan_files: prefix_mismatch_mode: expected ERROR, IGNORE or DELETE, got {mode!r}"
+        )
+    done = named_table(catalog, arguments).maintenance.remove_orphans(
+        cast("datetime | None", arguments.get("older_than")),
+        location=cast("str | None", arguments.get("location")),
+        dry_run=bool(arguments.get("dry_run", False)),
+        equal_schemes=cast("dict[str, str] | None", arguments.get("equal_schemes")),
+        equal_authorities=cast("dict[str, str] | None", arguments.get("equal_authorities")),
+        prefix_mismatch_mode=cast("PrefixMismatchMode", mode),
+    )
+    shown = done.files[:_STREAMED] if arguments.get("stream_results") else done.files
+    return [(path,) for path in shown]
+
+
+def _compute_table_stats(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
+    done = named_table(catalog, arguments).maintenance.compute_table_stats(
+        cast("list[str] | None", arguments.get("columns")), snapshot_id=cast("int | None", arguments.get("snapshot_id"))
+    )
+    return [] if done is None else [(done.path,)]
+
+
 _COUNTS = (
     "deleted_data_files_count",
     "deleted_position_delete_files_count",
@@ -148,6 +181,31 @@ PROCEDURES = (
         tuple(Column(name, "long", nullable=True) for name in _COUNTS),
         _expire_snapshots,
         destructive=True,
+    ),
+    Procedure(
+        "remove_orphan_files",
+        (
+            _TABLE,
+            Parameter("older_than", "timestamp"),
+            Parameter("location", "string"),
+            Parameter("dry_run", "boolean"),
+            Parameter("max_concurrent_deletes", "int"),
+            Parameter("file_list_view", "string"),
+            Parameter("equal_schemes", "map<string,string>"),
+            Parameter("equal_authorities", "map<string,string>"),
+            Parameter("prefix_mismatch_mode", "string"),
+            Parameter("prefix_listing", "boolean"),
+            Parameter("stream_results", "boolean"),
+        ),
+        (Column("orphan_file_location", "string"),),
+        _remove_orphan_files,
+        destructive=True,
+    ),
+    Procedure(
+        "compute_table_stats",
+        (_TABLE, Parameter("snapshot_id", "long"), Parameter("columns", "array<string>")),
+        (Column("statistics_file", "string"),),
+        _compute_table_stats,
     ),
     Procedure(
         "rewrite_manifests",

@@ -17,6 +17,7 @@ from icefield.metadata import MetadataLogEntry, Snapshot, SnapshotLogEntry, Snap
 from icefield.scan import DataScan, FileScanTask, TableScan
 from icefield.table.branches import BranchedTable, BranchWork
 from icefield.table.changing import OWN_BRANCH
+from icefield.table.diagnosis import Diagnosis, diagnosed, orphan_advice
 from icefield.table.outcomes import RowsChanged
 from icefield.table.reads import TableReads
 from icefield.table.rows import UpsertResult
@@ -120,6 +121,35 @@ class Table(TableReads, BranchedTable):
 
         """
         return BranchWork(self, name)
+
+    def doctor(self, *, orphans: bool = False) -> Diagnosis:
+        """Find what makes the table slow or large, what that costs, and which call repairs it.
+
+        The manifests are read, and no data file: small files, deletes that scans apply again and again, partitions of
+        very different sizes, files that are not sorted or have no bounds, snapshots that could expire, many manifests
+        and metadata files, properties that work against each other, and damage (`fsck`).
+
+        Parameters
+        ----------
+        orphans
+            List the table's folder as well, for files that nothing references; see `Maintenance.remove_orphans`.
+
+        Returns
+        -------
+        Diagnosis
+            The findings, those that cost most first.
+
+        Examples
+        --------
+        >>> for advice in table.doctor():  # doctest: +SKIP
+        ...     print(advice.name, advice.bytes, advice.repair)
+        small-files 52428800 table.maintenance.compact()
+
+        """
+        found = diagnosed(self._state)
+        if orphans and (left := self.maintenance.remove_orphans()).files:
+            found.append(orphan_advice(len(left.files), left.bytes))
+        return Diagnosis(found)
 
     def new_write(
         self, properties: Mapping[str, str] | None = None, *, widened_by: ArrowSchemaExportable | None = None

@@ -5,15 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from icefield._core import expire_snapshots
+from icefield._core import compute_table_stats, expire_snapshots
 from icefield._inputs.arguments import property_names, property_updates
 from icefield.errors import InvalidArgumentError
 from icefield.table.changing import OWN_BRANCH
 from icefield.table.handle import TableHandle
-from icefield.table.maintenance import ExpiredSnapshots, Maintenance
+from icefield.table.maintenance import ColumnStatistics, ExpiredSnapshots, Maintenance
 from icefield.table.operations import ChangesFiles
+from icefield.table.orphans import RemovedOrphans, find_and_remove
 from icefield.table.update import (
     ManageSnapshots,
     ManifestWriter,
@@ -226,7 +227,7 @@ class TableChanges(TableHandle, ChangesAtOnce):
     @property
     def maintenance(self) -> Maintenance:
         """What keeps the table in order: ``table.maintenance.compact()``, ``table.maintenance.expire_snapshots()``."""
-        return Maintenance(self._expire, self._maintain)
+        return Maintenance(self._expire, self._maintain, self._remove_orphans, self._compute_stats)
 
     def expire_snapshots(
         self,
@@ -270,3 +271,19 @@ class TableChanges(TableHandle, ChangesAtOnce):
         if done[0] is not None:
             self._advance(done[0], base)
         return done
+
+    def _compute_stats(self, columns: list[str] | None, snapshot_id: int | None) -> ColumnStatistics | None:
+        base = self._state
+        done = compute_table_stats(
+            base, self._require_catalog(), self._identifier, columns=columns, snapshot_id=snapshot_id
+        )
+        if done is None:
+            return None
+        state, path, counts = done
+        self._advance(state, base)
+        schemas = [self.schema(), *self.schemas().values()]
+        names = {field: next(filter(None, (one.find_column_name(field) for one in schemas))) for field, _ in counts}
+        return ColumnStatistics(path, {str(names[field]): count for field, count in counts})
+
+    def _remove_orphans(self, **arguments: Any) -> RemovedOrphans:
+        return find_and_remove(self._state, self._require_catalog(), self._identifier, **arguments)

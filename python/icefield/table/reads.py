@@ -14,6 +14,7 @@ from icefield.inspect import InspectTable
 from icefield.micro_batches import MicroBatches
 from icefield.moments import milliseconds_of
 from icefield.scan import DataScan, fields_of, split_of
+from icefield.table.checks import CheckLevel, CheckReport, checked
 from icefield.table.description import DescribesTable, TableDescription
 
 if TYPE_CHECKING:
@@ -232,3 +233,30 @@ class ReadsRows(DescribesTable):
 
 class TableReads(ReadsRows, TableDescription):
     """Reads of a table, as it was when it was loaded."""
+
+    def fsck(self, level: CheckLevel = "manifests", *, max_findings: int = 10_000) -> CheckReport:
+        """Check the table: metadata against manifests, and these against files. Nothing is changed.
+
+        Parameters
+        ----------
+        level
+            How much is read; each level includes those before it: ``"metadata"`` only the metadata file;
+            ``"manifests"`` manifest lists and manifests of all snapshots; ``"files"`` whether the files exist, and
+            their sizes (a request a file); ``"footers"`` footers of data files, delete files and statistics files;
+            ``"rows"`` all rows and deletion vectors.
+        max_findings
+            How many findings to return; all are counted.
+
+        Returns
+        -------
+        CheckReport
+            The findings. Each names a file and a field, with the expected and the found value.
+
+        Examples
+        --------
+        >>> table.fsck("files")  # doctest: +SKIP
+        CheckReport(1 error, 0 warnings in 3 snapshots, 3 manifests, 3 files)
+          error file-missing: /data/t/data/00000.parquet: expected a file, found nothing
+
+        """
+        return checked(self._state, level, max_findings)

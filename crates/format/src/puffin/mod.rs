@@ -5,10 +5,12 @@
 
 pub mod deletion_vector;
 mod footer;
+mod theta;
 mod write;
 
 pub use deletion_vector::DeletionVector;
 pub use footer::{BlobMetadata, Footer, TAIL_BYTES, read_blob};
+pub use theta::ThetaSketch;
 pub use write::{Blob, PuffinWriter};
 
 use crate::{Error, Result};

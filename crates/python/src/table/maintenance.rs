@@ -1,9 +1,13 @@
-//! Maintenance of a table: expires snapshots.
+//! Maintenance of a table: expires snapshots, removes orphan files, checks files.
 
 use std::collections::BTreeMap;
 
 use icefield_format::metadata::retention::ExpireSnapshots;
+use icefield_table::maintain::doctor::doctor as examine;
 use icefield_table::maintain::expire::{Cleanup, External, expirable, expire};
+use icefield_table::maintain::fsck::{FsckOptions, Level, Severity, fsck as check};
+use icefield_table::maintain::orphans::{OrphanSearch, PrefixMismatch, find_orphans, remove_orphans as remove};
+use icefield_table::maintain::statistics::{StatsOptions, compute_table_stats as compute};
 use icefield_table::storage::redacted;
 use pyo3::prelude::*;
 
@@ -14,7 +18,11 @@ use crate::table::state::PyTableState;
 
 /// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(expire_snapshots, module)?)
+    module.add_function(wrap_pyfunction!(expire_snapshots, module)?)?;
+    module.add_function(wrap_pyfunction!(remove_orphans, module)?)?;
+    module.add_function(wrap_pyfunction!(fsck, module)?)?;
+    module.add_function(wrap_pyfunction!(doctor, module)?)?;
+    module.add_function(wrap_pyfunction!(compute_table_stats, module)?)
 }
 
 /// What to expire.
@@ -87,4 +95,149 @@ fn expire_snapshots(
     let new = done.table.map(|table| state.with(table.committed().clone()));
     let left = done.leftover.first.iter().map(|message| redacted(message)).collect();
     Ok((new, done.snapshots, done.refs, done.leftover.failures, left, files))
+}
+
+/// Which orphan files to remove.
+#[derive(Debug, FromPyObject)]
+struct OrphanRequest {
+    #[pyo3(item)]
+    older_than_ms: Int<i64>,
+    #[pyo3(item)]
+    location: Option<String>,
+    #[pyo3(item)]
+    equal_schemes: Vec<(String, String)>,
+    #[pyo3(item)]
+    equal_authorities: Vec<(String, String)>,
+    #[pyo3(item)]
+    prefix_mismatch_mode: String,
+    #[pyo3(item)]
+    other_folders: Vec<(String, String)>,
+    #[pyo3(item)]
+    warehouse: Option<String>,
+    #[pyo3(item)]
+    dry_run: bool,
+}
+
+/// Orphans with their sizes, the number of listed files, the number of files that were not deleted, and the first of
+/// these errors.
+type Removed = (Vec<(String, u64)>, u64, usize, Vec<String>);
+
+/// Delete files that nothing in the table names.
+#[pyfunction]
+fn remove_orphans(
+    py: Python<'_>,
+    state: &Bound<'_, PyTableState>,
+    catalog: Py<PyAny>,
+    identifier: Py<PyAny>,
+    request: Named<OrphanRequest>,
+) -> Result<Removed> {
+    let Named(request) = request;
+    let table = state.get().table(catalog, identifier)?;
+    let prefix_mismatch = match request.prefix_mismatch_mode.to_ascii_lowercase().as_str() {
+        "error" => PrefixMismatch::Error,
+        "ignore" => PrefixMismatch::Ignore,
+        "delete" => PrefixMismatch::Delete,
+        other => {
+            let message = format!("prefix_mismatch_mode: expected 'error', 'ignore' or 'delete', got {other:?}");
+            return Err(InvalidArgumentError::new_err(message).into());
+        }
+    };
+    let Int(older_than_ms) = request.older_than_ms;
+    let search = OrphanSearch {
+        location: request.location,
+        older_than_ms,
+        equal_schemes: request.equal_schemes,
+        equal_authorities: request.equal_authorities,
+        prefix_mismatch,
+        others: request.other_folders,
+        warehouse: request.warehouse,
+    };
+    let run = if request.dry_run { find_orphans } else { remove };
+    let found = detached(py, || run(&table, &search))??;
+    let files = found.files.into_iter().map(|orphan| (orphan.path, orphan.size)).collect();
+    let first = found.leftover.first.iter().map(|message| redacted(message)).collect();
+    Ok((files, found.listed, found.leftover.failures, first))
+}
+
+/// Names of the levels, in order.
+const LEVELS: [(&str, Level); 5] = [
+    ("metadata", Level::Metadata),
+    ("manifests", Level::Manifests),
+    ("files", Level::Files),
+    ("footers", Level::Footers),
+    ("rows", Level::Rows),
+];
+
+/// A finding: whether it is an error, its check, file, field, expected and found value, and what describes the file.
+type Finding = (bool, &'static str, String, String, String, String, String);
+
+/// Check a table; returns findings, and counts by name.
+#[pyfunction]
+#[pyo3(signature = (state, *, level, most))]
+fn fsck(
+    py: Python<'_>,
+    state: &Bound<'_, PyTableState>,
+    level: &str,
+    most: Int<usize>,
+) -> Result<(Vec<Finding>, BTreeMap<&'static str, u64>)> {
+    let Some((_, level)) = LEVELS.iter().find(|(name, _)| *name == level) else {
+        let names: Vec<&str> = LEVELS.iter().map(|(name, _)| *name).collect();
+        let message = format!("level: expected one of {}, got {level:?}", names.join(", "));
+        return Err(InvalidArgumentError::new_err(message).into());
+    };
+    let state = state.get();
+    let options = FsckOptions { level: *level, most: most.0 };
+    let report = detached(py, || check(&state.storage.0, &state.committed, options))??;
+    let findings = report.findings.into_iter().map(|found| {
+        let is_error = found.severity == Severity::Error;
+        let shown = |text: &str| redacted(text);
+        let (expected, value) = (shown(&found.expected), shown(&found.found));
+        (is_error, found.check, found.file, found.field, expected, value, found.described_by)
+    });
+    let counts = BTreeMap::from([
+        ("errors", report.errors),
+        ("warnings", report.warnings),
+        ("snapshots", report.snapshots),
+        ("manifests", report.manifests),
+        ("files", report.files),
+        ("rows", report.rows),
+    ]);
+    Ok((findings.collect(), counts))
+}
+
+/// A finding: its name, subject, message, cost in bytes and in requests, and the call that repairs it.
+type Advice = (&'static str, String, String, u64, u64, String);
+
+/// Find what makes a table slow or large.
+#[pyfunction]
+fn doctor(py: Python<'_>, state: &Bound<'_, PyTableState>) -> Result<Vec<Advice>> {
+    let state = state.get();
+    let found = detached(py, || examine(&state.storage.0, &state.committed))??;
+    let shown = |one: icefield_table::maintain::doctor::Advice| {
+        (one.name, one.subject, redacted(&one.message), one.bytes, one.requests, one.repair)
+    };
+    Ok(found.into_iter().map(shown).collect())
+}
+
+/// Compute the number of distinct values of columns; returns the new state, the statistics file, and for each column
+/// its field id and number.
+#[pyfunction]
+#[pyo3(signature = (state, catalog, identifier, *, columns=None, snapshot_id=None))]
+fn compute_table_stats(
+    py: Python<'_>,
+    state: &Bound<'_, PyTableState>,
+    catalog: Py<PyAny>,
+    identifier: Py<PyAny>,
+    columns: Option<Vec<String>>,
+    snapshot_id: Option<Int<i64>>,
+) -> Result<Option<(PyTableState, String, Vec<(i32, u64)>)>> {
+    let state = state.get();
+    let table = state.table(catalog, identifier)?;
+    let options = StatsOptions { columns, snapshot_id: snapshot_id.map(|Int(id)| id) };
+    let Some(done) = detached(py, || compute(&table, &options))?? else { return Ok(None) };
+    let ndv = |blob: &icefield_format::metadata::BlobMetadata| {
+        Some((*blob.fields.first()?, blob.properties.get("ndv")?.parse().ok()?))
+    };
+    let counts = done.file.blob_metadata.iter().filter_map(ndv).collect();
+    Ok(Some((state.with(done.table.committed().clone()), done.file.statistics_path, counts)))
 }

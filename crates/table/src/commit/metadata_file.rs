@@ -48,7 +48,7 @@ pub fn write_metadata(storage: &Storage, metadata: &TableMetadata, version: u64)
 }
 
 /// The folder of metadata files, manifest lists and manifests (`write.metadata.path`).
-pub(super) fn metadata_folder(metadata: &TableMetadata) -> Result<String> {
+pub(crate) fn metadata_folder(metadata: &TableMetadata) -> Result<String> {
     match WRITE_METADATA_LOCATION.read_valid(metadata.properties())? {
         Some(folder) => Ok(folder.trim_end_matches('/').to_owned()),
         None => Ok(format!("{}/metadata", metadata.location().trim_end_matches('/'))),

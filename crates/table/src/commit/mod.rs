@@ -39,6 +39,7 @@ pub(crate) use manifests::output::ManifestKey;
 pub use manifests::selection::{RowMatch, Selection};
 pub use manifests::specs::{Partitions, Spec, Specs, Tuple};
 pub use manifests::summary::SummaryBuilder;
+pub(crate) use metadata_file::metadata_folder;
 pub use metadata_file::{read_metadata, write_metadata};
 pub(crate) use snapshot::WAP_ID;
 pub use snapshot::{Content, SnapshotOptions, SnapshotProducer};

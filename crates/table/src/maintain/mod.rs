@@ -2,8 +2,12 @@
 
 pub mod compact;
 pub mod deletes;
+pub mod doctor;
 pub mod expire;
+pub mod fsck;
 mod options;
+pub mod orphans;
 pub mod purge;
 pub mod resolve;
 mod sizes;
+pub mod statistics;

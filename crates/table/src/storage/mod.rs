@@ -23,6 +23,7 @@ use store::{faults, local, memory, remote, traffic, unwritten};
 
 pub use leftover::Leftover;
 pub(crate) use location::folders::{Folders, Way};
+pub(crate) use location::place::Parts;
 pub use location::place::{Place, Places};
 pub use location::{Location, Scheme};
 pub use secret::{HIDDEN, Secret, is_secret, redacted, shown};
@@ -203,6 +204,12 @@ impl Storage {
     pub fn size(&self, path: &str) -> Result<u64> {
         let at = self.resolve(path)?;
         named(path, self.store(&at)?.size(&at))
+    }
+
+    /// Whether a path is a link of the file system, whatever it leads to.
+    pub(crate) fn is_link(&self, path: &str) -> bool {
+        let at = self.resolve(path).ok().filter(|at| at.scheme == Scheme::File);
+        at.is_some_and(|at| std::fs::symlink_metadata(&at.key).is_ok_and(|found| found.is_symlink()))
     }
 
     /// Whether an object exists.

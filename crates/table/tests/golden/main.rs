@@ -9,6 +9,7 @@
 
 mod arrow_file;
 mod encoding;
+mod fsck;
 mod incremental;
 mod metadata_columns;
 mod metadata_tables;
@@ -32,7 +33,8 @@ fn main() {
     let (tables, left_out) = golden.tables();
     let of_tables = tables.iter().flat_map(|table| plans::trials(table).into_iter().chain(metrics::trials(table)));
     let of_tables = of_tables.chain(tables.iter().flat_map(incremental::trials));
-    let of_tables = of_tables.chain(tables.iter().flat_map(incremental::laws));
+    let of_tables =
+        of_tables.chain(tables.iter().flat_map(incremental::laws)).chain(tables.iter().flat_map(fsck::trials));
     let of_tables = of_tables.chain(tables.iter().flat_map(metadata_columns::trials));
     let of_tables = of_tables.chain(tables.iter().flat_map(rows::trials)).chain(metadata_tables::trials(&tables));
     let ignored = |name: &String| Trial::test(format!("tables::{name}"), || Ok(())).with_ignored_flag(true);

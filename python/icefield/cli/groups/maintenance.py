@@ -1,19 +1,23 @@
-"""The commands that move a table back and that expire its snapshots."""
+"""The commands that move a table back, expire its snapshots, remove its orphan files, and check it."""
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 
 import click
 
-from icefield._outputs.layout import counted, time_of
+from icefield._outputs.layout import counted, size_of, time_of
 from icefield.cli.moments import PAST, at_snapshot, snapshot_at
-from icefield.cli.names import table_argument
-from icefield.cli.opening import table_of
-from icefield.cli.options import Command, asks, confirm, wants_json
-from icefield.cli.output import print_done, print_json, print_text
+from icefield.cli.names import namespaces_below, table_argument
+from icefield.cli.opening import catalog_of, table_of
+from icefield.cli.options import Command, asks, confirm, limited, pairs, wants_json
+from icefield.cli.output import print_done, print_grid, print_json, print_records, print_text
+from icefield.errors import IcefieldError
 from icefield.moments import Moment
+from icefield.table.checks import CheckLevel
 from icefield.table.maintenance import ExpiredSnapshots, ExpireSnapshots
+from icefield.table.orphans import PrefixMismatchMode, RemovedOrphans
 
 __all__ = ["COMMANDS"]
 
@@ -121,5 +125,140 @@ def _document(name: str, done: ExpiredSnapshots, *, dry_run: bool) -> dict[str, 
     }
 
 
+@click.command("orphans", cls=Command)
+@table_argument
+@click.option("--older-than", type=PAST, help="Only files before this time (ISO 8601 or ms) or age; by default 3d.")
+@click.option("--location", help="The folder to search; by default the location of the table.")
+@click.option("--equal-scheme", "schemes", multiple=True, metavar="A,B=C", help="Schemes of one store; repeatable.")
+@click.option("--equal-authority", "authorities", multiple=True, metavar="A,B=C", help="Hosts or buckets; repeatable.")
+@click.option(
+    "--prefix-mismatch",
+    type=click.Choice(["error", "ignore", "delete"], case_sensitive=False),
+    default="error",
+    show_default=True,
+    help="What to do with files that the table has with another scheme or authority.",
+)
+@click.option("--delete", "-d", is_flag=True, help="Delete the files; without it, they are only printed.")
+@asks
+@click.pass_context
+def table_orphans(
+    context: click.Context,
+    name: str,
+    older_than: datetime | int | None,
+    location: str | None,
+    schemes: tuple[str, ...],
+    authorities: tuple[str, ...],
+    prefix_mismatch: PrefixMismatchMode,
+    delete: bool,
+    yes: bool,
+) -> None:
+    """Find files in the folder of a table that nothing in the table has, and delete them."""
+    opened = table_of(context, name)
+
+    def run(*, dry_run: bool) -> RemovedOrphans:
+        return opened.maintenance.remove_orphans(
+            older_than,
+            location=location,
+            dry_run=dry_run,
+            equal_schemes=pairs(schemes),
+            equal_authorities=pairs(authorities),
+            prefix_mismatch_mode=prefix_mismatch,
+        )
+
+    if not delete or not yes:
+        planned = run(dry_run=True)
+        if not wants_json():
+            print_grid(["orphan file", "bytes"], zip(planned.files, planned.sizes, strict=True), whole=True)
+        if not delete or not planned.files:
+            print_done(_of_orphans(name, planned, "would delete"), _orphan_document(name, planned))
+            return
+        confirm(f"delete {counted(len(planned.files), 'orphan file')} of table {name}", yes=False)
+    done = run(dry_run=False)
+    print_done(_of_orphans(name, done, "deleted"), _orphan_document(name, done))
+
+
+def _of_orphans(name: str, done: RemovedOrphans, deleted: str) -> str:
+    if not done.files:
+        return f"table {name}: no orphan files in {counted(done.listed, 'listed file')}"
+    left = f"; {counted(done.failures, 'file')} could not be deleted" if done.failures else ""
+    return f"table {name}: {deleted} {counted(len(done.files), 'orphan file')} of {size_of(done.bytes)}{left}"
+
+
+def _orphan_document(name: str, done: RemovedOrphans) -> dict[str, object]:
+    return {
+        "table": name,
+        "dry-run": done.dry_run,
+        "files": [{"path": path, "bytes": size} for path, size in zip(done.files, done.sizes, strict=True)],
+        "bytes": done.bytes,
+        "listed": done.listed,
+        "failures": done.failures,
+    }
+
+
+@click.command("fsck", cls=Command)
+@table_argument
+@click.option(
+    "--level",
+    type=click.Choice(["metadata", "manifests", "files", "footers", "rows"]),
+    default="manifests",
+    show_default=True,
+    help="How much to read; each level includes those before it.",
+)
+@limited("findings", default=1000)
+@click.pass_context
+def table_fsck(context: click.Context, name: str, level: CheckLevel, limit: int) -> None:
+    """Check a table: metadata against manifests against files; nothing is changed.
+
+    Exit code 1 if there are errors.
+    """
+    report = table_of(context, name).fsck(level, max_findings=limit)
+    if wants_json():
+        print_json({"table": name, **json.loads(report.to_json())})
+    else:
+        columns = ["severity", "check", "file", "field", "expected", "found"]
+        rows = [[getattr(one, column) for column in columns] for one in report.findings]
+        print_records(columns, rows)
+        checked = f"{counted(report.manifests, 'manifest')}, {counted(report.files, 'file')}"
+        found = f"{counted(report.errors, 'error')}, {counted(report.warnings, 'warning')}"
+        print_text(f"table {name}: {found} in {checked}, {counted(report.rows, 'row')}")
+    if not report.ok:
+        context.exit(1)
+
+
+@click.command("doctor", cls=Command)
+@click.argument("name", metavar="[TABLE]", required=False)
+@click.option("--orphans", is_flag=True, help="Also list the folders, for files that nothing references.")
+@click.pass_context
+def table_doctor(context: click.Context, name: str | None, orphans: bool) -> None:
+    """Find what makes a table slow or large, and which call repairs it; without TABLE, all tables of the catalog.
+
+    Exit code 1 if a table is damaged or cannot be read.
+    """
+    columns = ["table", "finding", "subject", "message", "bytes", "requests", "repair"]
+    rows: list[list[object]] = []
+    for one in [name] if name else _all_tables(context):
+        try:
+            found = table_of(context, one).doctor(orphans=orphans)
+        except IcefieldError as error:
+            if name:
+                raise
+            rows.append([one, "unreadable", "", str(error), 0, 0, ""])
+            continue
+        rows += ([one, *(getattr(advice, column) for column in ("name", *columns[2:]))] for advice in found)
+    if wants_json():
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    elif rows:
+        print_records(columns, rows)
+    else:
+        print_text(f"{f'table {name}' if name else 'all tables'}: nothing found")
+    if any(row[1] in {"damage", "unreadable"} for row in rows):
+        context.exit(1)
+
+
+def _all_tables(context: click.Context) -> list[str]:
+    catalog = catalog_of(context)
+    return [".".join(table) for namespace in namespaces_below(catalog) for table in catalog.list_tables(namespace)]
+
+
 #: Of the group `table`.
-COMMANDS = (table_rollback, table_expire)
+COMMANDS = (table_rollback, table_expire, table_orphans, table_fsck, table_doctor)

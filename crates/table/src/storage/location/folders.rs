@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use icefield_format::metadata::TableMetadata;
 use icefield_format::metadata::properties::{WRITE_DATA_LOCATION, WRITE_METADATA_LOCATION};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::storage::{Location, Scheme, Storage};
 
 /// How a file relates to the folders of a table.
@@ -76,6 +76,24 @@ impl Folders {
         way.truncate(way.len().saturating_sub(Path::new(&base.key).ancestors().skip(1).count()));
         let link = way.into_iter().rev().find(|folder| is_link(base, folder));
         link.map_or(Way::Within, |link| Way::ByLink(link.to_owned()))
+    }
+
+    /// Why a folder is not one whose files may all belong to the table, if so.
+    pub(crate) fn refusal(
+        storage: &Storage,
+        metadata: &TableMetadata,
+        folder: &str,
+        warehouse: Option<&str>,
+    ) -> Result<Option<&'static str>> {
+        let warehouse = warehouse.and_then(|folder| storage.locate(folder).ok());
+        let own = Self { location: storage.locate(metadata.location()).ok(), own: Vec::new(), refused: Vec::new() };
+        Ok(own.shared(&storage.locate(folder)?, warehouse.as_ref()))
+    }
+
+    /// Whether one of two folders is the other or is in it. Unknown places do not overlap with any.
+    pub(crate) fn overlap(storage: &Storage, one: &str, other: &str) -> bool {
+        let (Ok(one), Ok(other)) = (storage.locate(one), storage.locate(other)) else { return false };
+        is_same(&one, &other) || is_above(&one, &other) || is_above(&other, &one)
     }
 
     /// Why a folder is not exclusive to the table, if so.

@@ -23,6 +23,19 @@ pub struct Places {
     folders: RwLock<HashMap<String, String>>,
 }
 
+/// A path in parts, to compare files whose scheme or authority differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Parts {
+    /// The scheme in one spelling, such as `s3` for `s3a`.
+    pub(crate) scheme: String,
+    /// Bucket, container or host; empty for local files.
+    pub(crate) authority: String,
+    /// The path without a leading slash, with links of local folders resolved.
+    pub(crate) path: String,
+    /// Scheme and authority as written, the scheme empty for a bare path; `None` if the path was relocated.
+    pub(crate) written: Option<(String, String)>,
+}
+
 impl Places {
     /// Places of paths as this storage resolves them.
     pub fn of(storage: &Storage) -> Self {
@@ -45,6 +58,41 @@ impl Places {
             Scheme::Azure => format!("abfs:{}/{}", at.authority, clean(&at.key)),
             Scheme::Http => format!("{}/{}", at.authority, clean(&at.key)),
         })
+    }
+
+    /// The parts of a path. Unlike [`Places::place`] this includes paths of schemes without a store (`hdfs:`).
+    pub(crate) fn parts(&self, path: &str) -> Parts {
+        let (scheme, rest) = super::split_scheme(path).unwrap_or(("", path));
+        let scheme = scheme.to_ascii_lowercase();
+        let (authority, key) = if scheme.is_empty() { ("", rest) } else { super::split_authority(rest) };
+        let written = Some((scheme.clone(), authority.to_owned()));
+        let Ok(resolved) = self.storage.resolve(path) else {
+            let (scheme, authority) = (Self::scheme(&scheme).to_owned(), authority.to_owned());
+            return Parts { scheme, authority, path: clean(key), written };
+        };
+        let written = written.filter(|_| Location::parse(path).is_ok_and(|parsed| parsed == resolved));
+        let at = self.storage.normal(resolved);
+        let (scheme, path) = match at.scheme {
+            Scheme::File => ("file", self.of_file(&at.key)),
+            Scheme::Memory => ("memory", clean(&at.key)),
+            Scheme::S3 => ("s3", clean(&at.key)),
+            Scheme::Gcs => ("gs", clean(&at.key)),
+            Scheme::Azure => ("abfs", clean(&at.key)),
+            Scheme::Http => ("http", clean(&at.key)),
+        };
+        Parts { scheme: scheme.to_owned(), authority: at.authority, path, written }
+    }
+
+    /// One spelling of a scheme.
+    pub(crate) fn scheme(scheme: &str) -> &str {
+        match scheme {
+            "s3a" | "s3n" => "s3",
+            "gcs" => "gs",
+            "abfss" | "wasb" | "wasbs" | "az" | "adl" => "abfs",
+            "https" => "http",
+            "" => "file",
+            other => other,
+        }
     }
 
     fn of_file(&self, path: &str) -> String {

@@ -1,0 +1,206 @@
+//! Findings about files, partitions, manifests and metadata files.
+
+use icefield_format::metadata::TableMetadata;
+use icefield_format::metadata::properties::{
+    MANIFEST_MIN_MERGE_COUNT, MANIFEST_TARGET_SIZE_BYTES, METADATA_DELETE_AFTER_COMMIT_ENABLED,
+    METADATA_PREVIOUS_VERSIONS_MAX,
+};
+
+use super::advice::Advice;
+use super::survey::{OfPartition, Survey};
+use crate::commit::Committed;
+use crate::error::Result;
+use crate::storage::Storage;
+
+/// Files that a partition needs to be worth a compaction, as in Java (`min-input-files`).
+const MIN_INPUT_FILES: u64 = 5;
+/// A partition is skewed if it has this many times the bytes of the median one.
+const SKEW: u64 = 10;
+/// Partitions that a table needs for skew and smallness to matter.
+const PARTITIONS: usize = 4;
+const MANY_PARTITIONS: usize = 100;
+/// Metadata files larger than this make each commit slow.
+const LARGE_METADATA: u64 = 8 << 20;
+
+/// Findings about data and delete files.
+pub(super) fn of_files(metadata: &TableMetadata, survey: &Survey) -> Result<Vec<Advice>> {
+    let mut found = Vec::new();
+    found.extend(small_files(survey));
+    found.extend(deletes(metadata, survey));
+    found.extend(partitions(survey));
+    let (files, bytes) = survey.unsorted;
+    if files > 0 {
+        found.push(Advice {
+            name: "unsorted-files",
+            message: format!("{files} data files are not sorted as the table's sort order says"),
+            bytes,
+            repair: "table.maintenance.compact(strategy=\"sort\")".to_owned(),
+            ..Advice::default()
+        });
+    }
+    for (id, unbounded) in survey.unbounded.iter().filter(|(_, unbounded)| unbounded.files > 0) {
+        let column = metadata.current_schema().column_name(*id).unwrap_or_default().to_owned();
+        found.push(Advice {
+            name: "missing-bounds",
+            message: format!("{} data files have no bounds of {column}, so filters on it read them", unbounded.files),
+            bytes: unbounded.bytes,
+            requests: unbounded.files,
+            repair: format!(
+                "table.update_properties({{\"write.metadata.metrics.column.{column}\": \"truncate(16)\"}}), then \
+                 table.maintenance.compact(options={{\"rewrite-all\": \"true\"}})"
+            ),
+            subject: column,
+        });
+    }
+    Ok(found)
+}
+
+fn small_files(survey: &Survey) -> Option<Advice> {
+    let mut many = survey.partitions.values().filter(|partition| partition.small >= MIN_INPUT_FILES).peekable();
+    many.peek()?;
+    let (mut partitions, mut files, mut bytes, mut spared) = (0u64, 0, 0, 0);
+    for partition in many {
+        partitions += 1;
+        files += partition.small;
+        bytes += partition.small_bytes;
+        spared += partition.small - partition.small_bytes.div_ceil(survey.target.max(1)).clamp(1, partition.small);
+    }
+    (spared > 0).then(|| Advice {
+        name: "small-files",
+        message: format!(
+            "{files} data files in {partitions} partitions are smaller than 3/4 of {} bytes",
+            survey.target
+        ),
+        bytes,
+        requests: spared,
+        repair: "table.maintenance.compact()".to_owned(),
+        ..Advice::default()
+    })
+}
+
+fn deletes(metadata: &TableMetadata, survey: &Survey) -> Vec<Advice> {
+    let mut found = Vec::new();
+    let sum = |of: fn(&OfPartition) -> u64| survey.partitions.values().map(of).fold(0, u64::saturating_add);
+    let (equality, bytes) = (sum(|partition| partition.equality_files), sum(|partition| partition.delete_bytes));
+    if equality > 0 {
+        found.push(Advice {
+            name: "equality-deletes",
+            message: format!("{equality} equality delete files are compared with every row of older files"),
+            bytes,
+            requests: equality,
+            repair: "table.maintenance.convert_equality_deletes()".to_owned(),
+            ..Advice::default()
+        });
+    }
+    let (files, of_rows) = survey.mostly_deleted;
+    if files > 0 {
+        found.push(Advice {
+            name: "delete-debt",
+            message: format!("{files} data files have lost at least 3 of 10 rows, which scans still read"),
+            bytes: of_rows,
+            requests: files,
+            repair: "table.maintenance.compact()".to_owned(),
+            ..Advice::default()
+        });
+    }
+    let crowded = survey.partitions.values().filter(|partition| partition.position_files >= MIN_INPUT_FILES);
+    let position: u64 = crowded.map(|partition| partition.position_files).sum();
+    if position > 0 && metadata.format_version().number() < 3 {
+        found.push(Advice {
+            name: "position-delete-files",
+            message: format!("{position} position delete files"),
+            bytes,
+            requests: position,
+            repair: "table.maintenance.rewrite_position_deletes()".to_owned(),
+            ..Advice::default()
+        });
+    }
+    found
+}
+
+fn partitions(survey: &Survey) -> Option<Advice> {
+    let mut sizes: Vec<(u64, u64, &str)> = Vec::new();
+    for ((_, name), partition) in survey.partitions.iter().filter(|(_, partition)| partition.files > 0) {
+        sizes.push((partition.bytes, partition.files, name));
+    }
+    sizes.sort_unstable();
+    if sizes.len() < PARTITIONS {
+        return None;
+    }
+    let (median, _, _) = *sizes.get(sizes.len() / 2)?;
+    let (largest, files, name) = *sizes.last()?;
+    if largest > survey.target && largest > median.saturating_mul(SKEW) {
+        return Some(Advice {
+            name: "skewed-partitions",
+            subject: name.to_owned(),
+            message: format!("a partition has {largest} bytes, the median one {median}"),
+            bytes: largest - median,
+            requests: files,
+            repair: "table.update_spec().add_field(column, \"bucket[16]\").commit()".to_owned(),
+        });
+    }
+    let files = sizes.iter().map(|(_, files, _)| files).sum::<u64>();
+    let bytes: u64 = sizes.iter().map(|(bytes, _, _)| bytes).sum();
+    let needed = bytes.div_ceil(survey.target.max(1)).max(1);
+    let is_small = median.saturating_mul(64) < survey.target;
+    (sizes.len() >= MANY_PARTITIONS && is_small).then(|| Advice {
+        name: "small-partitions",
+        message: format!("half of the {} partitions have at most {median} bytes", sizes.len()),
+        bytes,
+        requests: files.saturating_sub(needed),
+        repair: "table.update_spec(): use a coarser transform, such as month instead of day".to_owned(),
+        ..Advice::default()
+    })
+}
+
+/// Findings about manifests and metadata files.
+pub(super) fn of_metadata(storage: &Storage, table: &Committed, survey: &Survey) -> Result<Vec<Advice>> {
+    let properties = table.metadata.properties();
+    let mut found = Vec::new();
+    let target = MANIFEST_TARGET_SIZE_BYTES.read(properties)?.max(1).unsigned_abs();
+    let most = MANIFEST_MIN_MERGE_COUNT.read(properties)?.max(2).unsigned_abs();
+    let (mut requests, mut bytes, mut count) = (0, 0, 0);
+    for (manifests, size) in survey.manifests.values().filter(|(manifests, _)| *manifests >= most) {
+        let spared = manifests.saturating_sub(size.div_ceil(target).max(1));
+        if spared.saturating_mul(2) >= *manifests {
+            (requests, bytes, count) = (requests + spared, bytes + size, count + manifests);
+        }
+    }
+    if requests > 0 {
+        found.push(Advice {
+            name: "many-manifests",
+            message: format!("{count} manifests of data, most smaller than {target} bytes"),
+            bytes,
+            requests,
+            repair: "table.rewrite_manifests().cluster_by(\"partition\").commit()".to_owned(),
+            ..Advice::default()
+        });
+    }
+    if table.location.is_empty() {
+        return Ok(found);
+    }
+    let size = storage.size(&table.location)?;
+    if size > LARGE_METADATA {
+        found.push(Advice {
+            name: "metadata-growth",
+            message: format!("the metadata file has {size} bytes, {} snapshots", table.metadata.snapshots().len()),
+            bytes: size,
+            repair: "table.expire_snapshots(retain_last=100, older_than=\"1d\", clean_expired_metadata=True)"
+                .to_owned(),
+            ..Advice::default()
+        });
+    }
+    let log = table.metadata.metadata_log().len() as u64;
+    let kept = METADATA_PREVIOUS_VERSIONS_MAX.read(properties)?.max(1).unsigned_abs();
+    if !METADATA_DELETE_AFTER_COMMIT_ENABLED.read(properties) && log >= kept {
+        found.push(Advice {
+            name: "metadata-files",
+            subject: METADATA_DELETE_AFTER_COMMIT_ENABLED.name.to_owned(),
+            message: format!("the log has {log} metadata files, and older ones stay for ever"),
+            bytes: size.saturating_mul(log),
+            repair: format!("table.update_properties({{\"{}\": \"true\"}})", METADATA_DELETE_AFTER_COMMIT_ENABLED.name),
+            ..Advice::default()
+        });
+    }
+    Ok(found)
+}

@@ -1,0 +1,242 @@
+//! Checks files against the manifests that list them: existence, sizes, footers.
+
+use std::collections::BTreeMap;
+
+use arrow_schema::Fields;
+use icefield_format::manifest::{DataFile, FileContent, FileFormat, ManifestEntry};
+use icefield_format::metadata::StatisticsFile;
+use icefield_format::puffin::{self, BlobMetadata, DeletionVector, Footer};
+use icefield_format::types::arrow::{has_ids, with_mapped_ids};
+use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping};
+use icefield_format::value::binary;
+
+use super::context::{At, Check, Level};
+use super::listed::Listed;
+use super::metrics::{is_truncated, order, primitive, shown};
+use super::rows;
+use crate::error::{Error, Result};
+use crate::file::{self, metrics::FileMetrics, modes::Modes};
+use crate::snapshot::parallel::side_by_side;
+use crate::snapshot::reachable;
+
+/// Properties of the blob of a deletion vector.
+const REFERENCED: &str = "referenced-data-file";
+const CARDINALITY: &str = "cardinality";
+
+/// Checks the file of an entry.
+pub(super) fn check(check: &Check<'_>, manifest: &Listed, entry: &ManifestEntry) {
+    let file = &entry.file;
+    let at = check.at(&file.file_path, &manifest.file.manifest_path);
+    // A Puffin file has vectors of several entries; another file may be listed by several manifests.
+    let is_vector = file.format() == Some(FileFormat::Puffin);
+    let key = match file.content_offset.filter(|_| is_vector) {
+        Some(offset) => format!("{}#{offset}", file.file_path),
+        None => file.file_path.clone(),
+    };
+    if !check.is_new(key) {
+        return;
+    }
+    check.count(|report| report.files += 1);
+    let size = match check.storage.size(&file.file_path) {
+        Ok(size) => size,
+        Err(error) => return check.unread(at, "file-missing", "file-unreadable", error),
+    };
+    if i64::try_from(size) != Ok(file.file_size_in_bytes) {
+        return at.error("file-size", "file_size_in_bytes", size, file.file_size_in_bytes);
+    }
+    if check.options.level < Level::Footers {
+        return;
+    }
+    let result = match is_vector {
+        true => check_vector(check, at, file, size),
+        false => check_footer(check, at, file, size),
+    };
+    if let Err(error) = result {
+        return check.unread(at, "file-missing", "file-unreadable", error);
+    }
+    if check.options.level >= Level::Rows && !is_vector {
+        if let Err(error) = rows::check(check, at, entry) {
+            check.unread(at, "file-missing", "file-unreadable", error);
+        }
+    }
+}
+
+fn check_footer(check: &Check<'_>, at: At<'_>, file: &DataFile, size: u64) -> Result<()> {
+    let schema = check.metadata.current_schema();
+    let mut reader = file::open(check.storage, &file.file_path, &file.file_format, file.content, size)?;
+    if let Some(rows) = reader.rows()
+        && file.record_count >= 0
+        && i64::try_from(rows) != Ok(file.record_count)
+    {
+        at.error("file-record-count", "record_count", rows, file.record_count);
+    }
+    if file.format() == Some(FileFormat::Avro) || file.content != FileContent::Data {
+        return Ok(());
+    }
+    let mapping = match check.metadata.property(NAME_MAPPING_PROPERTY) {
+        Some(text) => NameMapping::parse(text).ok(),
+        None => NameMapping::of_schema(schema).ok(),
+    };
+    let with_ids = |fields: &Fields| match &mapping {
+        Some(mapping) if !has_ids(fields) => with_mapped_ids(fields, mapping),
+        _ => fields.clone(),
+    };
+    reader.bind(&with_ids, schema);
+    let found = reader.metrics(&Modes::full())?;
+    let counts = [
+        ("file-value-count", "value_counts", &file.value_counts, &found.value_counts),
+        ("file-null-count", "null_value_counts", &file.null_value_counts, &found.null_value_counts),
+        ("file-nan-count", "nan_value_counts", &file.nan_value_counts, &found.nan_value_counts),
+    ];
+    for (name, field, listed, found) in counts {
+        for (id, count) in listed.iter().flatten() {
+            if let Some(expected) = found.get(id).filter(|expected| *expected != count) {
+                at.error(name, &shown(check, field, *id), expected, count);
+            }
+        }
+    }
+    for (id, size) in file.column_sizes.iter().flatten() {
+        if let Some(expected) = found.column_sizes.get(id).filter(|expected| *expected != size) {
+            at.warning("file-column-size", &shown(check, "column_sizes", *id), expected, size);
+        }
+    }
+    let offsets = file.split_offsets.iter().flatten();
+    if let Some(offset) = offsets.into_iter().find(|offset| !found.split_offsets.contains(offset)) {
+        let expected = format!("offsets of row groups or stripes, {:?}", found.split_offsets);
+        at.error("file-split-offsets", "split_offsets", expected, offset);
+    }
+    check_bounds(check, at, file, &found);
+    Ok(())
+}
+
+/// The bounds of a manifest must include those of the footer.
+fn check_bounds(check: &Check<'_>, at: At<'_>, file: &DataFile, found: &FileMetrics) {
+    let sides = [
+        ("file-lower-bound", "lower_bounds", &file.lower_bounds, &found.lower_bounds, true),
+        ("file-upper-bound", "upper_bounds", &file.upper_bounds, &found.upper_bounds, false),
+    ];
+    for (name, field, listed, found, is_lower) in sides {
+        for (id, bytes) in listed.iter().flatten() {
+            let (Some(own), Some(ty)) = (found.get(id), primitive(check, *id)) else { continue };
+            // Footers truncate long values, too.
+            if is_truncated(ty) && (own.len() < bytes.len() || !is_lower) && bytes.starts_with(own) {
+                continue;
+            }
+            let (Ok(listed), Ok(own)) = (binary::from_bytes(bytes, ty), binary::from_bytes(own, ty)) else { continue };
+            let order = order(ty, &own, &listed);
+            if (is_lower && order.is_lt()) || (!is_lower && order.is_gt()) {
+                let expected = format!("{} {own:?}", if is_lower { "at most" } else { "at least" });
+                at.error(name, &shown(check, field, *id), expected, format!("{listed:?}"));
+            }
+        }
+    }
+}
+
+/// The footer of a Puffin file, and its length.
+fn footer_of(check: &Check<'_>, path: &str, size: u64) -> Result<(Footer, u64)> {
+    let corrupt = |error: icefield_format::Error| Error::from(error.in_file(path));
+    let tail = check.storage.range(path, size.saturating_sub(puffin::TAIL_BYTES as u64)..size)?;
+    let length = Footer::length(&tail, size).map_err(corrupt)?;
+    let end = check.storage.range(path, size.saturating_sub(length)..size)?;
+    Ok((Footer::from_end(&end, size, check.limits).map_err(corrupt)?, length))
+}
+
+fn check_vector(check: &Check<'_>, at: At<'_>, file: &DataFile, size: u64) -> Result<()> {
+    let (footer, _) = footer_of(check, &file.file_path, size)?;
+    let (Some(offset), Some(length)) = (file.content_offset, file.content_size_in_bytes) else { return Ok(()) };
+    let (Ok(offset), Ok(length)) = (u64::try_from(offset), u64::try_from(length)) else { return Ok(()) };
+    let blob = footer.blobs.iter().find(|blob| (blob.offset, blob.length) == (offset, length));
+    match blob.filter(|blob| blob.ty == puffin::DELETION_VECTOR) {
+        None => {
+            let blobs: Vec<(u64, u64)> = footer.blobs.iter().map(|blob| (blob.offset, blob.length)).collect();
+            let expected = format!("offset and size of a deletion vector, {blobs:?}");
+            at.error("vector-blob", "content_offset", expected, format!("({offset}, {length})"));
+        }
+        Some(blob) => check_blob(at, file, blob),
+    }
+    if check.options.level >= Level::Rows && offset.saturating_add(length) <= size {
+        let bytes = check.storage.range(&file.file_path, offset..offset.saturating_add(length))?;
+        match DeletionVector::from_bytes(&bytes, check.limits) {
+            Ok(vector) if i64::try_from(vector.cardinality()) != Ok(file.record_count) => {
+                at.error("vector-cardinality", "record_count", vector.cardinality(), file.record_count);
+            }
+            Ok(_) => {}
+            Err(error) => at.error("vector-unreadable", "", "", error),
+        }
+    }
+    Ok(())
+}
+
+fn check_blob(at: At<'_>, file: &DataFile, blob: &BlobMetadata) {
+    if let (Some(own), Some(listed)) = (blob.property(REFERENCED), &file.referenced_data_file) {
+        at.same("vector-data-file", "referenced_data_file", own, listed);
+    }
+    if let Some(own) = blob.property(CARDINALITY) {
+        at.same("vector-cardinality", "record_count", own, &file.record_count.to_string());
+    }
+}
+
+/// Checks the files that the metadata itself names.
+pub(super) fn check_of_table(check: &Check<'_>) {
+    let sized = |path: &str, expected: i64, missing: &'static str, wrong: &'static str, field: &str| -> Option<u64> {
+        let at = check.at(path, check.location);
+        match check.storage.size(path) {
+            Ok(size) if i64::try_from(size) == Ok(expected) => return Some(size),
+            Ok(size) => at.warning(wrong, field, size, expected),
+            Err(Error::NotFound { .. }) => at.warning(missing, "", "a file", "nothing"),
+            Err(error) => check.unread(at, missing, missing, error),
+        }
+        None
+    };
+    for file in check.metadata.statistics() {
+        let size = sized(
+            &file.statistics_path,
+            file.file_size_in_bytes,
+            "statistics-missing",
+            "statistics-size",
+            "statistics.file-size-in-bytes",
+        );
+        if let Some(size) = size.filter(|_| check.options.level >= Level::Footers) {
+            let at = check.at(&file.statistics_path, check.location);
+            match footer_of(check, &file.statistics_path, size) {
+                Ok((footer, length)) => check_statistics(at, file, &footer, length),
+                Err(error) => at.warning("statistics-unreadable", "", "", error),
+            }
+        }
+    }
+    for file in check.metadata.partition_statistics() {
+        sized(
+            &file.statistics_path,
+            file.file_size_in_bytes,
+            "statistics-missing",
+            "statistics-size",
+            "partition-statistics.file-size-in-bytes",
+        );
+    }
+    let log: Vec<&str> = reachable::metadata_log(check.metadata).collect();
+    side_by_side(check.storage, check.metadata.location(), &log, |path| {
+        if let Ok(false) = check.storage.exists(path) {
+            check.at(path, check.location).warning("metadata-log-missing", "metadata-log", "a file", "nothing");
+        }
+    });
+}
+
+fn check_statistics(at: At<'_>, file: &StatisticsFile, footer: &Footer, length: u64) {
+    if i64::try_from(length) != Ok(file.file_footer_size_in_bytes) {
+        at.warning("statistics-footer", "file-footer-size-in-bytes", length, file.file_footer_size_in_bytes);
+    }
+    let own = footer.blobs.iter().map(|blob| {
+        let properties: BTreeMap<&str, &str> =
+            blob.properties.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        (blob.ty.as_str(), blob.fields.as_slice(), properties)
+    });
+    let listed = file.blob_metadata.iter().map(|blob| {
+        let properties: BTreeMap<&str, &str> =
+            blob.properties.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        (blob.blob_type.as_str(), blob.fields.as_slice(), properties)
+    });
+    let (own, listed): (Vec<_>, Vec<_>) = (own.collect(), listed.collect());
+    if own != listed {
+        at.warning("statistics-blobs", "blob-metadata", format!("{own:?}"), format!("{listed:?}"));
+    }
+}

@@ -1,0 +1,41 @@
+//! Checks a table: its metadata against its manifests, and these against the files that they list.
+//!
+//! Nothing is changed. Each difference is a [`Finding`] that names the file and the field, with the expected and the
+//! found value. Every manifest is read once, whatever the number of snapshots that list it; of files only hashes of
+//! their paths are kept.
+
+mod context;
+mod entries;
+mod files;
+mod listed;
+mod lists;
+mod metadata;
+mod metrics;
+mod rows;
+mod snapshot;
+
+use crate::commit::Committed;
+use crate::error::Result;
+use crate::limits::limits;
+use crate::storage::Storage;
+use context::Check;
+pub use context::{Finding, FsckOptions, FsckReport, Level, Severity};
+
+/// Checks a table.
+///
+/// # Errors
+/// Only if the check cannot go on: memory, an interruption, or a store that does not answer. A file that cannot be read
+/// is a finding.
+pub fn fsck(storage: &Storage, table: &Committed, options: FsckOptions) -> Result<FsckReport> {
+    let limits = limits()?;
+    let check = Check::new(storage, table, &limits, options);
+    metadata::check(&check);
+    if options.level >= Level::Manifests {
+        lists::check(&check)?;
+        snapshot::check(&check)?;
+    }
+    if options.level >= Level::Files {
+        files::check_of_table(&check);
+    }
+    check.finish()
+}

@@ -1,0 +1,124 @@
+"""Files in a table's folder that nothing in the table references: how they are found and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from icefield._core import remove_orphans as core_remove_orphans
+from icefield._inputs.secrets import revealed
+from icefield._outputs.layout import counted, size_of
+from icefield._outputs.printable import printable
+from icefield.errors import IcefieldError, InvalidArgumentError
+from icefield.moments import milliseconds_of
+
+if TYPE_CHECKING:
+    from icefield._core import OrphanRequest, TableState
+    from icefield._inputs.identifiers import Identifier
+    from icefield.table.catalog import TableCatalog
+
+    AnyCatalog: TypeAlias = TableCatalog[Any, Any, Any]
+
+__all__ = ["PrefixMismatchMode", "RemovedOrphans", "find_and_remove"]
+
+PrefixMismatchMode: TypeAlias = Literal["error", "ignore", "delete"]
+
+#: By default, and at least without `allow_recent`.
+_DEFAULT_AGE = timedelta(days=3)
+_MINIMUM_AGE = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RemovedOrphans:
+    """What a removal of orphan files has deleted, or with ``dry_run`` would delete."""
+
+    #: Locations of the files, sorted.
+    files: list[str]
+    #: Their sizes in bytes, in the same order.
+    sizes: list[int]
+    #: Number of files that were listed.
+    listed: int
+    #: Whether nothing was deleted, because of ``dry_run``.
+    dry_run: bool
+    #: Number of files that were not deleted: links, and files that the store did not delete.
+    failures: int
+    #: What the first of them said.
+    first_failures: list[str]
+
+    @property
+    def bytes(self) -> int:
+        """Size of the files together."""
+        return sum(self.sizes)
+
+    def __repr__(self) -> str:
+        parts = [counted(len(self.files), "file"), size_of(self.bytes), f"of {counted(self.listed, 'listed file')}"]
+        parts += ["not deleted (dry run)"] if self.dry_run else []
+        parts += [counted(self.failures, "failure")] if self.failures else []
+        return printable(f"RemovedOrphans({', '.join(parts)})")
+
+
+def find_and_remove(
+    state: TableState,
+    catalog: AnyCatalog,
+    identifier: Identifier,
+    *,
+    older_than: datetime | str | int | None,
+    location: str | None,
+    dry_run: bool,
+    equal_schemes: Mapping[str, str] | None,
+    equal_authorities: Mapping[str, str] | None,
+    prefix_mismatch_mode: PrefixMismatchMode,
+    allow_recent: bool,
+    check_catalog: bool,
+) -> RemovedOrphans:
+    """Find orphan files and delete them; `Maintenance.remove_orphans` says how."""
+    now = datetime.now(timezone.utc)
+    before = milliseconds_of(now - _DEFAULT_AGE if older_than is None else older_than, "older_than")
+    if before is None:
+        raise InvalidArgumentError("older_than: expected a time")
+    newest = milliseconds_of(now - _MINIMUM_AGE, "older_than")
+    if newest is not None and before > newest and not allow_recent:
+        msg = (
+            "older_than: files that are less than 24 hours old may belong to a write that has not been committed yet; "
+            "pass allow_recent=True if nothing writes to the table"
+        )
+        raise InvalidArgumentError(msg)
+    request: OrphanRequest = {
+        "older_than_ms": before,
+        "location": location,
+        "equal_schemes": list((equal_schemes or {}).items()),
+        "equal_authorities": list((equal_authorities or {}).items()),
+        "prefix_mismatch_mode": prefix_mismatch_mode,
+        "other_folders": list(_other_folders(catalog, identifier)) if check_catalog else [],
+        "warehouse": revealed(catalog.properties).get("warehouse"),
+        "dry_run": dry_run,
+    }
+    found, listed, failures, first = core_remove_orphans(state, catalog, identifier, request)
+    return RemovedOrphans([path for path, _ in found], [size for _, size in found], listed, dry_run, failures, first)
+
+
+def _other_folders(catalog: AnyCatalog, own: Identifier) -> Iterator[tuple[str, str]]:
+    """List the folders of all other tables of a catalog."""
+    for namespace in _namespaces(catalog, ()):
+        for identifier in catalog.list_tables(namespace):
+            if tuple(identifier) == tuple(own):
+                continue
+            name = ".".join(identifier)
+            try:
+                other = catalog.load_table(identifier)
+            except IcefieldError as error:
+                msg = (
+                    f"table {name} cannot be loaded, so it is unknown whether it shares a folder with this one: "
+                    f"{error}; pass check_catalog=False if you know that it does not"
+                )
+                raise InvalidArgumentError(msg) from error
+            given = (other.properties.get(key) for key in ("write.data.path", "write.metadata.path"))
+            yield from ((name, folder) for folder in (other.location(), *given) if folder)
+
+
+def _namespaces(catalog: AnyCatalog, below: Identifier) -> Iterator[Identifier]:
+    for found in catalog.list_namespaces(below):
+        yield found
+        yield from _namespaces(catalog, found)

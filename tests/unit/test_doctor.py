@@ -1,0 +1,207 @@
+"""What makes a table slow or large: each finding, its cost, and that its repair makes it go."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import icefield as ice
+from icefield.cli.commands import icefield
+from icefield.table.diagnosis import Advice
+
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "part": ["a", "b", "c"], "value": [1.0, 2.0, None]})
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> ice.Catalog:
+    made = ice.load_catalog("own", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    made.create_namespace("db")
+    return made
+
+
+def names(table: ice.Table) -> set[str]:
+    return {one.name for one in table.doctor()}
+
+
+def advice(table: ice.Table, name: str, subject: str = "") -> Advice:
+    found = [one for one in table.doctor() if (one.name, one.subject) == (name, subject)]
+    assert len(found) == 1, table.doctor()
+    return found[0]
+
+
+def follow(table: ice.Table, one: Advice) -> None:
+    """Make the call that a finding names."""
+    eval(one.repair, {"table": table})
+
+
+def test_a_healthy_table_has_no_findings(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", ROWS.schema, partition_spec=["part"], sort_order=["id"])
+    assert table.doctor() == []
+    table.append(ROWS)
+    assert table.doctor() == [], table.doctor()
+    assert repr(table.doctor()) == "Diagnosis of 0 findings"
+
+
+def test_old_snapshots_expire(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", ROWS.schema, properties={"history.expire.max-snapshot-age-ms": "1"})
+    table.append(ROWS)
+    size = table.inspect.files()["file_size_in_bytes"][0].as_py()
+    table.overwrite(ROWS)
+    found = advice(table, "old-snapshots")
+    assert found.requests == len(table.snapshots()) - 1
+    assert found.bytes == size
+    follow(table, found)
+    assert "old-snapshots" not in names(table)
+
+
+def test_manifests_are_merged(catalog: ice.Catalog) -> None:
+    table = catalog.create_table(
+        "db.t",
+        ROWS.schema,
+        properties={"commit.manifest.min-count-to-merge": "5", "commit.manifest-merge.enabled": "false"},
+    )
+    for _ in range(5):
+        table.append(ROWS)
+    found = advice(table, "many-manifests")
+    assert (found.requests, found.bytes) == (4, sum(table.inspect.manifests()["length"].to_pylist()))
+    follow(table, found)
+    assert "many-manifests" not in names(table)
+    follow(table, advice(table, "properties", "commit.manifest-merge.enabled"))
+    assert "properties" not in names(table)
+
+
+def test_metadata_files_are_deleted(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", ROWS.schema, properties={"write.metadata.previous-versions-max": "2"})
+    for _ in range(3):
+        table.append(ROWS)
+    found = advice(table, "metadata-files", "write.metadata.delete-after-commit.enabled")
+    assert found.bytes == 2 * Path(table.metadata_location.removeprefix("file://")).stat().st_size
+    follow(table, found)
+    assert "metadata-files" not in names(table)
+
+
+PROPERTIES: list[tuple[dict[str, str], str]] = [
+    (
+        {"write.parquet.row-group-size-bytes": "2000000", "write.target-file-size-bytes": "1500000"},
+        "write.parquet.row-group-size-bytes",
+    ),
+    ({"write.parquet.page-size-bytes": "999999999"}, "write.parquet.page-size-bytes"),
+    ({"commit.retry.min-wait-ms": "900", "commit.retry.max-wait-ms": "800"}, "commit.retry.min-wait-ms"),
+    ({"gc.enabled": "false", "history.expire.max-snapshot-age-ms": "1"}, "gc.enabled"),
+    ({"history.expire.min-snapshots-to-keep": "5000"}, "history.expire.min-snapshots-to-keep"),
+    ({"write.metadata.metrics.column.gone": "full"}, "write.metadata.metrics.column.gone"),
+    ({"write.metadata.metrics.column.id": "none"}, "write.metadata.metrics.column.id"),
+    ({"write.metadata.metrics.column.part": "counts"}, "write.metadata.metrics.column.part"),
+    ({"write.parquet.bloom-filter-enabled.column.gone": "true"}, "write.parquet.bloom-filter-enabled.column.gone"),
+]
+
+
+@pytest.mark.parametrize(("properties", "named"), PROPERTIES)
+def test_properties_that_work_against_each_other(catalog: ice.Catalog, properties: dict[str, str], named: str) -> None:
+    table = catalog.create_table("db.t", ROWS.schema, partition_spec=["part"], sort_order=["id"], properties=properties)
+    follow(table, advice(table, "properties", named))
+    assert "properties" not in names(table)
+
+
+def test_modes_of_version_1(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", ROWS.schema, properties={"format-version": "1"})
+    table.update_properties({"write.delete.mode": "merge-on-read"})
+    follow(table, advice(table, "properties", "write.delete.mode"))
+    assert table.doctor() == []
+
+
+def small_files(table: ice.Table) -> None:
+    for _ in range(5):
+        table.append(ROWS)
+
+
+def deleted_rows(table: ice.Table) -> None:
+    table.append(ROWS)
+    table.delete("id = 2")
+
+
+def unsorted(table: ice.Table) -> None:
+    table.append(ROWS)
+    with table.update_sort_order() as order:
+        order.desc("id")
+
+
+def unbounded(table: ice.Table) -> None:
+    table.update_properties({"write.metadata.metrics.column.id": "none"})
+    table.append(ROWS)
+    with table.update_sort_order() as order:
+        order.asc("id")
+
+
+#: What is done to a table, the finding, its subject, requests.
+OF_FILES: list[tuple[Callable[[ice.Table], None], str, str, int]] = [
+    (small_files, "small-files", "", 4),
+    (deleted_rows, "delete-debt", "", 1),
+    (unsorted, "unsorted-files", "", 0),
+    (unbounded, "missing-bounds", "id", 1),
+]
+
+
+@pytest.mark.parametrize(("change", "name", "subject", "requests"), OF_FILES)
+def test_files(
+    catalog: ice.Catalog, change: Callable[[ice.Table], None], name: str, subject: str, requests: int
+) -> None:
+    table = catalog.create_table(
+        "db.t", ROWS.schema, properties={"format-version": "3", "write.delete.mode": "merge-on-read"}
+    )
+    change(table)
+    found = advice(table, name, subject)
+    assert found.requests == requests
+    assert found.bytes > 0
+    # Rows that are written again have none of these.
+    table.overwrite(table.scan().to_arrow()) if name != "missing-bounds" else follow_bounds(table)
+    assert name not in names(table)
+
+
+def follow_bounds(table: ice.Table) -> None:
+    table.update_properties({"write.metadata.metrics.column.id": "full"})
+    table.overwrite(table.scan().to_arrow())
+
+
+def test_skewed_partitions(catalog: ice.Catalog) -> None:
+    table = catalog.create_table(
+        "db.t", ROWS.schema, partition_spec=["part"], properties={"write.target-file-size-bytes": "10000"}
+    )
+    table.append(pa.table({"id": pa.array(range(4), pa.int64()), "part": list("abcd"), "value": [1.0] * 4}))
+    rows = 20_000
+    table.append(pa.table({"id": pa.array(range(rows), pa.int64()), "part": ["d"] * rows, "value": [0.5] * rows}))
+    assert advice(table, "skewed-partitions", "part=d").bytes > 10_000
+
+
+def test_damage_and_orphans(catalog: ice.Catalog, tmp_path: Path) -> None:
+    table = catalog.create_table("db.t", ROWS.schema)
+    table.append(ROWS)
+    orphan = Path(table.location().removeprefix("file://")) / "data" / "orphan"
+    orphan.write_bytes(b"12345")
+    import os
+
+    os.utime(orphan, (0, 0))
+    assert table.doctor() == []
+    [found] = table.doctor(orphans=True)
+    assert (found.name, found.bytes) == ("orphan-files", 5)
+    follow(table, found)
+    assert table.doctor(orphans=True) == []
+    catalog.create_table("db.other", ROWS.schema, properties={"write.parquet.page-size-bytes": "999999999"})
+    common = ["--uri", f"sqlite:///{tmp_path}/catalog.db", "--warehouse", str(tmp_path), "table", "doctor"]
+
+    def run(*words: str, code: int = 0) -> str:
+        done = CliRunner().invoke(icefield, [*common, *words])
+        assert done.exit_code == code, done.output
+        return done.output
+
+    assert "nothing found" in run("db.t")
+    [row] = json.loads(run("--json"))
+    assert (row["table"], row["finding"]) == ("db.other", "properties")
+    manifest = Path(table.inspect.manifests()["path"][0].as_py().removeprefix("file://"))
+    manifest.write_bytes(manifest.read_bytes() + b"x")
+    assert "unreadable" in run("--json", code=1)
