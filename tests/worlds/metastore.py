@@ -122,6 +122,7 @@ class Handler:
 
     def lock(self, request: Any) -> Any:
         [part] = request.component
+        self.beaten.clear()
         self.number += 1
         self.locks[self.number] = part.dbname, part.tablename
         return self.types.LockResponse(lockid=self.number, state=self._state(self.number))
