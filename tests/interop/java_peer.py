@@ -52,6 +52,12 @@ class Peer:
         conf.set(f"spark.sql.catalog.{name}.warehouse", warehouse)
         conf.set(f"spark.sql.catalog.{name}.cache-enabled", "false")
 
+    def catalog(self, name: str, properties: dict[str, str]) -> None:
+        """Make ``name`` a Spark catalog with these properties."""
+        self.spark.conf.set(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
+        for key, value in {**properties, "cache-enabled": "false"}.items():
+            self.spark.conf.set(f"spark.sql.catalog.{name}.{key}", value)
+
     def sql(self, text: str) -> None:
         """Run a statement."""
         self.spark.sql(text).collect()
