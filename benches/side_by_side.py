@@ -51,6 +51,7 @@ def measure(
     amount: float | None = None,
     targets: Sequence[Target] = (),
     warm: bool = False,
+    before: Callable[[str], object] | None = None,
 ) -> Row:
     """Time each peer ``rounds`` times, interleaved, and keep the best.
 
@@ -69,11 +70,15 @@ def measure(
     warm
         Each turn has a call before the one that is timed, so that caches and the allocator hold what the peer itself
         left there, and not what the one before it did: for questions of milliseconds.
+    before
+        Called with the name of a peer before each of its turns; its time does not count.
 
     """
     best: dict[str, float] = {}
     for _ in range(rounds):
         for name, run in peers.items():
+            if before is not None:
+                before(name)
             gc.collect()
             if warm:
                 run()
