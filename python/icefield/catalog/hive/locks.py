@@ -128,7 +128,7 @@ def _user() -> str:
 
 
 def _beat(metastore: Metastore, number: int, lock: Lock, done: threading.Event, seconds: float) -> None:
-    """Tell the metastore, again and again, that the lock is in use."""
+    """Send a heartbeat of the lock at regular intervals, until it is given back."""
     while not done.wait(seconds):
         try:
             with metastore.open() as connection:
