@@ -22,8 +22,7 @@ the reason), or *refused* with an error that gives the reason.
   invalid value is refused. An unknown name is your own and is kept, unless it is close to a known one
   (`format_version`, `write.format.defualt`): that is an error that suggests the known name. Tables of other engines are
   opened and read with any properties. Writing to them fails if a property needed for the write has an invalid value, or
-  if the write would not do what the property asks for: `encryption.key-id`, and encryption keys in the metadata, refuse
-  every write.
+  if the write would not do what the property asks for.
 - **Catalog properties** may come from a configuration shared with other libraries, so unknown ones are ignored. Names
   close to known ones are refused, and so are settings that must not be ignored.
 - **Options of `format("icefield")`** are all known: any other name is refused, except catalog properties (`uri`,

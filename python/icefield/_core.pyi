@@ -1707,6 +1707,16 @@ class Storage:
     """
 
     def __new__(cls, properties: Mapping[str, str] = ..., relocate: Mapping[str, str] = ...) -> Storage: ...
+    def with_keys(self, client: object) -> Storage:
+        """Return a storage that can read and write encrypted tables, whose keys the client has.
+
+        It pickles without the client.
+        """
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether it can read and write encrypted tables."""
+
     def read(self, path: str) -> bytes:
         """Return all bytes of a file; a missing one raises ``MissingFileError``."""
 
@@ -1726,6 +1736,12 @@ class Storage:
         """Return the location that a path is read from, after ``relocate``, as a URL."""
 
 # tables
+
+def aes_gcm_encrypt(key: bytes, data: bytes) -> bytes:
+    """Encrypt bytes by a key of 16, 24 or 32 bytes: a random nonce, the ciphertext, the tag."""
+
+def aes_gcm_decrypt(key: bytes, data: bytes) -> bytes:
+    """Decrypt what `aes_gcm_encrypt` returned; other bytes raise ``InvalidArgumentError``."""
 
 @final
 class TableState:

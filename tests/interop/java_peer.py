@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,25 @@ class Peer:
         self.spark.conf.set(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
         for key, value in {**properties, "cache-enabled": "false"}.items():
             self.spark.conf.set(f"spark.sql.catalog.{name}.{key}", value)
+
+    def keyed_catalog(self, name: str, source: str, scratch: str, warehouse: str) -> None:
+        """Make ``name`` a Spark catalog of a class that is compiled here, with the jars of this session."""
+        jvm: Any = self.spark.sparkContext._jvm
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        jars = [url.getPath() for url in loader.getURLs()] + jvm.java.lang.System.getProperty("java.class.path").split(
+            ":"
+        )
+        javac = str(Path(str(jvm.java.lang.System.getProperty("java.home"))) / "bin" / "javac")
+        command = [javac, "-nowarn", "-d", scratch, "-cp", ":".join(jars), source]
+        compiled = subprocess.run(command, capture_output=True, text=True, check=False)
+        if compiled.returncode != 0:
+            raise RuntimeError(compiled.stderr)
+        loader.addURL(jvm.java.io.File(scratch).toURI().toURL())
+        conf = self.spark.conf
+        conf.set(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
+        conf.set(f"spark.sql.catalog.{name}.catalog-impl", "org.apache.iceberg.hadoop.KeyedCatalog")
+        conf.set(f"spark.sql.catalog.{name}.warehouse", warehouse)
+        conf.set(f"spark.sql.catalog.{name}.cache-enabled", "false")
 
     def sql(self, text: str) -> None:
         """Run a statement."""

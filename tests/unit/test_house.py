@@ -73,6 +73,7 @@ ROOMS = {
         "manifest": {"avro", "spec", "types", "value"},
         "metadata": {"evolution", "spec", "transform", "types"},
         "rest": {"manifest", "metadata", "spec", "types", "value"},
+        "encryption": {"avro", "metadata"},
     },
     "orc": {
         "tail": {"compress", "encrypt", "origin", "source", "types"},

@@ -638,7 +638,7 @@ def test_catalogs_opened_wrongly(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("encryption.key-id", "k", ("cannot encrypt", "unencrypted")),
+        ("encryption.data-key-length", "20", ("16, 24 or 32", "'20'")),
         ("write.delete.mode", "x", ("write.delete.mode", "copy-on-write or merge-on-read", "'x'")),
         ("write.parquet.page-version", "v9", ("v1 or v2", "'v9'")),
         ("format_version", "3", ("no table property format_version", "did you mean format-version?")),

@@ -25,6 +25,7 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 pub mod avro;
+pub mod encryption;
 pub mod error;
 pub mod evolution;
 pub mod expr;

@@ -1,15 +1,18 @@
-//! Access to the files of tables by URL, with the properties of a catalog.
+//! Access to the files of tables by URL, with the properties of a catalog, and by the keys of a service in Python.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use icefield_table::storage::{self, Existing, HIDDEN, Storage, Traffic};
+use icefield_format::encryption::Cipher;
+use icefield_table::Error;
+use icefield_table::storage::{self, Existing, HIDDEN, KeyManagement, Storage, Traffic};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyType};
 
+use crate::callback::{ENDED, call_python};
 use crate::entry::detached;
-use crate::errors::Result;
+use crate::errors::{InvalidArgumentError, Result, from_callback};
 
 /// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -17,7 +20,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTraffic>()?;
     module.add("HIDDEN", HIDDEN)?;
     module.add_function(wrap_pyfunction!(shown_property, module)?)?;
-    module.add_function(wrap_pyfunction!(redacted, module)?)
+    module.add_function(wrap_pyfunction!(redacted, module)?)?;
+    module.add_function(wrap_pyfunction!(aes_gcm_encrypt, module)?)?;
+    module.add_function(wrap_pyfunction!(aes_gcm_decrypt, module)?)
 }
 
 /// Return the value of a property as messages show it: without secrets.
@@ -83,6 +88,17 @@ impl PyStorage {
         Ok(Self(if relocate.is_empty() { storage } else { storage.relocated(relocate)? }))
     }
 
+    /// Return a storage that can read and write encrypted tables, whose keys the client has. It pickles without the client.
+    fn with_keys(&self, client: Py<PyAny>) -> Self {
+        Self(self.0.with_keys(Arc::new(PythonKeys(client))))
+    }
+
+    /// Whether it can read and write encrypted tables.
+    #[getter]
+    fn has_keys(&self) -> bool {
+        self.0.keyring().is_some()
+    }
+
     /// Return all bytes of a file; a missing one raises ``MissingFileError``.
     fn read<'py>(&self, py: Python<'py>, path: &str) -> Result<Bound<'py, PyBytes>> {
         let bytes = detached(py, || self.0.read(path))??;
@@ -117,7 +133,8 @@ impl PyStorage {
         Ok(entries.into_iter().map(|entry| (entry.path, entry.size)).collect())
     }
 
-    /// Pickles with its properties, credentials of storage among them: executors must reach the same files.
+    /// Pickles with its properties, credentials of storage among them: executors must reach the same files. The keys of
+    /// encrypted tables are not: tasks have the keys of their own files.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, StorageParts) {
         let storage = &slf.get().0;
         (slf.get_type(), (storage.properties().clone(), storage.relocation().iter().cloned().collect()))
@@ -125,5 +142,47 @@ impl PyStorage {
 
     fn __repr__(&self) -> String {
         format!("{:?}", self.0)
+    }
+}
+
+/// Encrypt bytes by a key of 16, 24 or 32 bytes: a random nonce, the ciphertext, the tag.
+#[pyfunction]
+fn aes_gcm_encrypt<'py>(py: Python<'py>, key: &[u8], data: &[u8]) -> Result<Bound<'py, PyBytes>> {
+    let mut sealed = Vec::new();
+    Cipher::new(key)?.encrypt(data, b"", &mut sealed)?;
+    Ok(PyBytes::new(py, &sealed))
+}
+
+/// Decrypt what `aes_gcm_encrypt` returned.
+#[pyfunction]
+fn aes_gcm_decrypt<'py>(py: Python<'py>, key: &[u8], data: &[u8]) -> Result<Bound<'py, PyBytes>> {
+    let mut plain = Vec::new();
+    let opened = Cipher::new(key)?.decrypt(data, b"", &mut plain);
+    opened.map_err(|_| InvalidArgumentError::new_err("the bytes were encrypted by another key, or changed"))?;
+    Ok(PyBytes::new(py, &plain))
+}
+
+/// A `KeyManagementClient`.
+#[derive(Debug)]
+struct PythonKeys(Py<PyAny>);
+
+impl PythonKeys {
+    fn call(&self, method: &str, given: &[u8], key_id: &str) -> icefield_table::Result<Vec<u8>> {
+        let called = call_python(|py| {
+            let answer = self.0.bind(py).call_method1(method, (PyBytes::new(py, given), key_id));
+            let bytes = answer.and_then(|answer| Ok(answer.extract::<PyBackedBytes>()?.to_vec()));
+            bytes.map_err(|error| from_callback(py, error))
+        });
+        called.unwrap_or_else(|| Err(Error::Interrupted(ENDED.into())))
+    }
+}
+
+impl KeyManagement for PythonKeys {
+    fn wrap(&self, key: &[u8], wrapping_key_id: &str) -> icefield_table::Result<Vec<u8>> {
+        self.call("wrap_key", key, wrapping_key_id)
+    }
+
+    fn unwrap(&self, wrapped: &[u8], wrapping_key_id: &str) -> icefield_table::Result<Vec<u8>> {
+        self.call("unwrap_key", wrapped, wrapping_key_id)
     }
 }

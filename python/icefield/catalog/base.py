@@ -11,6 +11,7 @@ from icefield._inputs.identifiers import table_tuple
 from icefield._inputs.secrets import revealed
 from icefield.catalog.locations import absolute_location
 from icefield.catalog.migration import MigrationRequest, migrate_folder
+from icefield.encryption import client_of
 from icefield.errors import InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
 from icefield.table import CreateTableTransaction, Table, Transaction
 from icefield.table.catalog import (
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from icefield._inputs.identifiers import Identifier, IdentifierLike
+    from icefield.encryption import KeyManagementClient
     from icefield.types import Type
 
 __all__ = ["Catalog", "CommitTableResponse", "PropertiesUpdateSummary", "TableDefinition"]
@@ -98,8 +100,31 @@ class Catalog(TableCatalog[Table, Transaction, CreateTableTransaction]):
         """
         properties = self._storage_properties()
         if self._storage is None or self._storage[0] != properties:
-            self._storage = properties, Storage(properties)
+            self._storage = properties, self._with_keys(Storage(properties))
         return self._storage[1]
+
+    #: The client of the keys of encrypted tables, and whether it was asked for.
+    _keys: tuple[KeyManagementClient | None] | None = None
+
+    @property
+    def key_management(self) -> KeyManagementClient | None:
+        """The client of the service with the keys of encrypted tables; None without one.
+
+        It is made as the properties ``encryption.kms-type`` or ``encryption.kms-impl`` say, once, and may also be set.
+        Tables that are loaded afterwards use it. It is not pickled.
+        """
+        if self._keys is None:
+            self._keys = (client_of(revealed(self.properties)),)
+        return self._keys[0]
+
+    @key_management.setter
+    def key_management(self, client: KeyManagementClient | None) -> None:
+        self._keys = (client,)
+        self._storage = None
+
+    def _with_keys(self, storage: Storage) -> Storage:
+        client = self.key_management
+        return storage if client is None else storage.with_keys(client)
 
     def _storage_properties(self) -> dict[str, str]:
         properties = revealed(self.properties)

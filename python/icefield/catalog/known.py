@@ -41,7 +41,8 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         gcs.proxy-uri adls.account-name adls.account-key adls.auth.shared-key.account.name
         adls.auth.shared-key.account.key adls.sas-token adls.sas-token. adls.tenant-id adls.client-id adls.client-secret
         adls.token adls.endpoint adls.connection-string adls.connect-timeout adls.request-timeout adls.proxy-uri
-        http.connect-timeout http.request-timeout http.proxy-uri io.allowed-locations
+        http.connect-timeout http.request-timeout http.proxy-uri io.allowed-locations encryption.kms-impl
+        encryption.kms-type encryption.kms.key-file kms.endpoint kms.encryption-algorithm-spec
         """,
     ),
     (
@@ -85,7 +86,7 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         "objects would be stored without the encryption that it asks for",
         """
         s3.sse.md5 gcs.encryption-key
-        gcs.decryption-key encryption.kms-impl encryption.kms-type
+        gcs.decryption-key
         """,
     ),
     (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from icefield import __version__
-from icefield.cli.groups import changes, compaction, creation, files, maintenance
+from icefield.cli.groups import changes, compaction, creation, files, keys, maintenance
 from icefield.cli.groups.calling import call_procedure
 from icefield.cli.groups.catalog import catalog
 from icefield.cli.groups.completion import completion
@@ -44,6 +44,7 @@ for _command in (
     *compaction.COMMANDS,
     *creation.COMMANDS,
     *files.COMMANDS,
+    *keys.COMMANDS,
     *maintenance.COMMANDS,
 ):
     table.add_command(_command)

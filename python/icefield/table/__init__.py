@@ -11,6 +11,7 @@ from icefield._inputs.arguments import property_texts, summary_entries
 from icefield._inputs.metadata_files import newest_metadata
 from icefield._inputs.secrets import guarded, revealed
 from icefield.distributed import Committed, RowChangePlan, WritePlan, WrittenFiles
+from icefield.encryption import client_of
 from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError
 from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan
 from icefield.metadata import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
@@ -69,10 +70,13 @@ class Table(TableReads, BranchedTable):
         relocate
             Old prefixes of paths to new ones, for a table that was moved or copied.
         **properties
-            Properties of the storage.
+            Properties of the storage, and for an encrypted table ``encryption.kms-type`` or ``encryption.kms-impl``.
 
         """
-        storage = Storage(revealed(guarded(properties)), dict(relocate or {}))
+        revealed_properties = revealed(guarded(properties))
+        storage = Storage(revealed_properties, dict(relocate or {}))
+        if (client := client_of(revealed_properties)) is not None:
+            storage = storage.with_keys(client)
         try:
             state = TableState.load(storage, metadata_location)
         except StorageError as error:

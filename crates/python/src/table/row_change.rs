@@ -70,7 +70,7 @@ impl PyRowChangePlan {
     ) -> Result<Self> {
         let state = table.get();
         let metadata = &state.committed.metadata;
-        check_writable(metadata)?;
+        check_writable(metadata, &state.storage.0)?;
         check_set(&properties.clone().into_iter().collect())?;
         let request = Request {
             command,

@@ -60,7 +60,7 @@ impl PyWritePlan {
         widened_by: Option<SchemaInput>,
     ) -> Result<Self> {
         let metadata = &table.get().committed.metadata;
-        check_writable(metadata)?;
+        check_writable(metadata, &table.get().storage.0)?;
         check_set(&properties.clone().into_iter().collect())?;
         let plan = match widened_by {
             Some(rows) => WritePlan::widened(metadata, &rows.0)?,

@@ -4,12 +4,16 @@
 //! totals of the summary, the manifest list, first row ids, the reference of the branch, and cleaning up after failed
 //! attempts.
 
+use icefield_format::encryption::stream::encrypt_new;
+use icefield_format::manifest::DataFile;
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::write::{ListOptions, ListWriter};
-use icefield_format::metadata::properties::{WRITE_AUDIT_PUBLISH_ENABLED, WRITE_PARTITION_SUMMARY_LIMIT};
+use icefield_format::metadata::properties::{
+    ENCRYPTION_TABLE_KEY, WRITE_AUDIT_PUBLISH_ENABLED, WRITE_PARTITION_SUMMARY_LIMIT,
+};
 use icefield_format::metadata::{
-    FormatVersion, MAIN_BRANCH, MetadataUpdate, Operation, RefKind, Snapshot, SnapshotManifests, SnapshotRef,
-    StringMap, TableMetadata,
+    EncryptedKey, FormatVersion, MAIN_BRANCH, MetadataUpdate, Operation, RefKind, Snapshot, SnapshotManifests,
+    SnapshotRef, StringMap, TableMetadata,
 };
 use uuid::Uuid;
 
@@ -25,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::snapshot::manifests::of_snapshot;
 use crate::storage::Storage;
-use crate::write::check_writable;
+use crate::write::{check_writable, key_length, table_keys};
 
 /// Summary entry of a snapshot that is staged for an audit.
 pub(crate) const WAP_ID: &str = "wap.id";
@@ -167,8 +171,9 @@ impl<C: Content> SnapshotProducer<C> {
         }
     }
 
-    /// Writes the manifests and the manifest list of this attempt, and returns its snapshot.
-    fn snapshot(&mut self, base: &TableMetadata) -> Result<Snapshot> {
+    /// Writes the manifests and the manifest list of this attempt, and returns its snapshot, and the keys that it needs
+    /// in the metadata if the table is encrypted.
+    fn snapshot(&mut self, base: &TableMetadata) -> Result<(Snapshot, Vec<EncryptedKey>)> {
         self.check_start(base)?;
         let parent = self.parent(base)?;
         self.content.validate(&self.storage, base, parent)?;
@@ -190,8 +195,9 @@ impl<C: Content> SnapshotProducer<C> {
         let summary = self.content.summary(base)?.build(self.content.operation(), &properties, previous, limit)?;
         let parent_snapshot_id = parent.map(|parent| parent.snapshot_id);
         let (list, first_row_id, added_rows) = self.write_list(base, parent_snapshot_id, &manifests)?;
+        let (list, keys) = self.put_list(base, list)?;
         self.used = manifests.into_iter().map(|manifest| manifest.manifest_path).chain([list.clone()]).collect();
-        Ok(Snapshot {
+        let snapshot = Snapshot {
             snapshot_id,
             parent_snapshot_id,
             sequence_number: base.next_sequence_number(),
@@ -202,9 +208,10 @@ impl<C: Content> SnapshotProducer<C> {
             schema_id: Some(base.current_schema_id()),
             first_row_id,
             added_rows,
-            key_id: None,
+            key_id: keys.last().map(|key| key.key_id.clone()),
             unknown: serde_json::Map::new(),
-        })
+        };
+        Ok((snapshot, keys))
     }
 
     /// Whether the snapshot is staged for an audit (write-audit-publish): its summary has an audit id, `wap.id`.
@@ -239,13 +246,13 @@ impl<C: Content> SnapshotProducer<C> {
         })
     }
 
-    /// Writes the manifest list; in v3 also determines the first row id of the snapshot and how many ids it takes.
+    /// Encodes the manifest list; in v3 also determines the first row id of the snapshot and how many ids it takes.
     fn write_list(
         &mut self,
         base: &TableMetadata,
         parent_snapshot_id: Option<i64>,
         manifests: &[ManifestFile],
-    ) -> Result<(String, Option<i64>, Option<i64>)> {
+    ) -> Result<(Vec<u8>, Option<i64>, Option<i64>)> {
         let first_row_id = (base.format_version() >= FormatVersion::V3).then(|| base.next_row_id());
         let mut writer = ListWriter::new(ListOptions {
             format_version: base.format_version().number(),
@@ -258,17 +265,31 @@ impl<C: Content> SnapshotProducer<C> {
         })?;
         manifests.iter().try_for_each(|manifest| writer.add(manifest))?;
         let written = writer.finish()?;
+        let added_rows = first_row_id.zip(written.next_row_id).map(|(first, next)| next.saturating_sub(first));
+        Ok((written.bytes, first_row_id, added_rows))
+    }
+
+    /// Writes the manifest list under a new name; in an encrypted table under a new key as well, which it returns,
+    /// encrypted, as the last of the keys that the metadata need.
+    fn put_list(&mut self, base: &TableMetadata, mut bytes: Vec<u8>) -> Result<(String, Vec<EncryptedKey>)> {
+        let mut keys = Vec::new();
+        if let Some((table_key, keyring)) = table_keys(base, &self.storage)? {
+            let key;
+            let length = key_length(base.properties())?.unwrap_or_default();
+            (bytes, key) = encrypt_new(&bytes, length)?;
+            keys = keyring.seal(&key, base.encryption_keys(), table_key, now_ms())?;
+        }
         self.attempts += 1;
         let uuid = self.manifests.output().uuid();
         let name = format!("snap-{}-{}-{uuid}.avro", self.manifests.snapshot_id(), self.attempts);
-        let added_rows = first_row_id.zip(written.next_row_id).map(|(first, next)| next.saturating_sub(first));
-        Ok((self.manifests.put(base, &name, written.bytes)?, first_row_id, added_rows))
+        Ok((self.manifests.put(base, &name, bytes)?, keys))
     }
 }
 
 impl<C: Content> Change for SnapshotProducer<C> {
     fn updates(&mut self, base: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
-        check_writable(base)?;
+        check_writable(base, &self.storage)?;
+        check_encrypted(base, self.content.changes())?;
         let staged = self.options.stage_only || self.is_staged_for_audit(base)?;
         self.before = self.made_before(base, staged)?;
         if self.before.is_some() {
@@ -279,12 +300,13 @@ impl<C: Content> Change for SnapshotProducer<C> {
             self.manifests = Manifests::new(self.storage.clone(), new_snapshot_id());
         }
         self.has_id = true;
-        let snapshot = self.snapshot(base)?;
+        let (snapshot, keys) = self.snapshot(base)?;
         let mut updates = Vec::new();
         if base.table_uuid().is_none() {
             updates.push(MetadataUpdate::AssignUuid { uuid: Uuid::new_v4().to_string() });
         }
         let snapshot_id = snapshot.snapshot_id;
+        updates.extend(keys.into_iter().map(|encryption_key| MetadataUpdate::AddEncryptionKey { encryption_key }));
         updates.push(MetadataUpdate::AddSnapshot { snapshot: snapshot.into() });
         if !staged {
             updates.push(set_branch(base, &self.options.branch, snapshot_id));
@@ -322,6 +344,22 @@ impl<C: Content> Change for SnapshotProducer<C> {
     fn failed(&mut self) {
         self.manifests.output().clean(&[]);
         self.content.changes_mut().failed();
+    }
+}
+
+/// Refuses to add a file that is not encrypted to an encrypted table. Files that were there before stay as they are,
+/// until they are rewritten.
+fn check_encrypted(base: &TableMetadata, changes: &FileChanges) -> Result<()> {
+    if key_length(base.properties())?.is_none() {
+        return Ok(());
+    }
+    let plain = |file: &&DataFile| file.key_metadata.is_none();
+    match changes.added().iter().chain(changes.added_deletes()).find(plain) {
+        Some(file) => Err(Error::Validation(format!(
+            "{}: is not encrypted, but the table is ({} is set): write its rows to the table instead of adding the file",
+            file.file_path, ENCRYPTION_TABLE_KEY.name
+        ))),
+        None => Ok(()),
     }
 }
 

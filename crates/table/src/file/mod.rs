@@ -6,6 +6,7 @@
 //! byte ranges and filters, but not about a table's deletes, tasks or partitions.
 
 pub mod avro;
+mod encrypted;
 pub mod layout;
 pub mod leaves;
 pub mod metrics;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use arrow_array::{Array, BooleanArray, RecordBatch};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{ArrowError, DataType, Field as ArrowField, FieldRef, Fields};
+use icefield_format::encryption::HiddenBytes;
 use icefield_format::expr::{BoundExpr, Expression};
 use icefield_format::types::arrow::FIELD_ID_KEY;
 use icefield_format::types::reserved::POS;
@@ -220,4 +222,6 @@ pub struct WrittenFile {
     pub bytes: u64,
     /// Its metrics for the manifest.
     pub metrics: FileMetrics,
+    /// Its encryption key metadata, if it is encrypted.
+    pub key_metadata: Option<HiddenBytes>,
 }

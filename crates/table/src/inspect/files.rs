@@ -55,7 +55,7 @@ impl Read {
     /// Reads a manifest.
     pub(super) fn entries(&self, manifest: &ManifestFile, metrics: &Metrics, live_only: bool) -> Result<Entries> {
         let path = &manifest.manifest_path;
-        let bytes = self.inspect.storage.read_listed(path, manifest.manifest_length)?;
+        let bytes = self.inspect.storage.read_manifest(manifest)?;
         let options = ReadOptions {
             partition_type: Some(&self.partition.of_spec(manifest.partition_spec_id, path)?.read),
             metrics: metrics.clone(),

@@ -135,8 +135,9 @@ impl DeleteFile {
         let wanted = read.made.fields().iter().filter(|field| stored.contains(&field.id));
         let wanted = Arc::new(Schema::new(0, wanted.cloned().collect())?);
         let output = Arc::new(wanted.to_arrow(&ToArrow::default())?);
-        let DeletePart { path, format, size, .. } = &self.part;
-        let mut file = file::open(&read.inspect.storage, path, format, FileContent::PositionDeletes, *size)?;
+        let DeletePart { path, format, .. } = &self.part;
+        let content = FileContent::PositionDeletes;
+        let mut file = file::open(&read.inspect.storage, &self.part.file_ref(), format, content)?;
         let fields = file.bind(&Fields::clone, &wanted);
         let rules = Rules { path, constants: &() };
         let (leaves, planned) = plan_columns(&rules, &wanted, &output, &fields)?;

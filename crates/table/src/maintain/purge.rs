@@ -100,7 +100,7 @@ impl Purge<'_> {
     /// Deletes the data and delete files of a manifest. This includes deleted entries, since a snapshot may have
     /// expired without its files being deleted.
     fn files_of(&self, path: &str, listed: Option<&ManifestFile>) {
-        let bytes = match self.reachable.bytes(path) {
+        let bytes = match self.reachable.bytes(path, listed) {
             Ok(bytes) => bytes,
             Err(error) => return self.failed(&error),
         };

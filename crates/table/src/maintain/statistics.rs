@@ -25,6 +25,7 @@ use crate::read::scan::rows;
 use crate::runtime;
 use crate::storage::Existing;
 use crate::table::Table;
+use crate::write::key_length;
 
 /// The property of a blob that has the number of distinct values.
 const NDV: &str = "ndv";
@@ -56,6 +57,11 @@ pub struct StatsOptions {
 /// Unknown columns and columns that are not of a primitive type; any error of reading and committing. The file is then
 /// deleted, unless it is unknown whether the commit landed.
 pub fn compute_table_stats(table: &Table, options: &StatsOptions) -> Result<Option<Computed>> {
+    if key_length(table.metadata().properties())?.is_some() {
+        return Err(Error::unsupported(
+            "statistics files of encrypted tables cannot be written: they would not be encrypted",
+        ));
+    }
     let at = At { snapshot_id: options.snapshot_id, ..At::default() };
     let scan = Scan::new(table.storage().clone(), table.metadata().clone(), &at)?;
     let Some(snapshot) = scan.snapshot.clone() else { return Ok(None) };

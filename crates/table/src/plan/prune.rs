@@ -252,8 +252,7 @@ impl Pruner {
             }
             decoding.key = Some(key);
         }
-        let path = &manifest.manifest_path;
-        let bytes = self.storage.read_listed(path, manifest.manifest_length)?;
+        let bytes = self.storage.read_manifest(manifest)?;
         Ok(Fetched::Bytes(bytes, Box::new(decoding)))
     }
 

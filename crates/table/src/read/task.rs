@@ -180,7 +180,7 @@ impl PartReader<'_> {
         if residual == Expression::False {
             return Ok(Opened::Parts(Vec::new()));
         }
-        let mut file = file::open(storage, &part.path, &part.format, FileContent::Data, part.size)?;
+        let mut file = file::open(storage, &part.file_ref(), &part.format, FileContent::Data)?;
         // // Counting, skipping and dropping files rely on the manifest's row count, so a reader must check it.
         let expected_rows = u64::try_from(part.record_count).ok();
         if let (Some(expected), Some(found)) = (expected_rows, file.rows())

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use icefield_format::avro::codec::{Codec, Compression, Compressor, Decompressor};
+use icefield_format::encryption::HiddenBytes;
 use icefield_format::expr::{BoundExpr, Expr, Extract};
 use icefield_format::spec::PartitionSpec;
 use icefield_format::types::{Field, NameMapping, PrimitiveType, Schema, StructType, Type};
@@ -24,7 +25,7 @@ use crate::plan::tasks::ReadTask;
 use crate::plan::tasks::part::{DeleteList, DeletePart, FilePart, FilePartition, PlannedSpec};
 
 /// Version of the format; a reader refuses other versions.
-const FORM: u32 = 6;
+const FORM: u32 = 7;
 
 /// Data shared by several parts is stored once, and parts refer to it by index.
 #[derive(Serialize, Deserialize)]
@@ -72,6 +73,8 @@ struct DeleteForm {
     data_file: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     blob: Option<(i64, i64)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key_metadata: Option<Vec<u8>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -79,6 +82,9 @@ struct PartForm {
     path: String,
     format: String,
     size: u64,
+    /// Encryption key metadata: the key of this file, and no other one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key_metadata: Option<Vec<u8>>,
     start: u64,
     length: u64,
     rows: i64,
@@ -227,6 +233,7 @@ pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
             path: part.path.clone(),
             format: part.format.clone(),
             size: part.size,
+            key_metadata: part.key_metadata.as_ref().map(|key| key.0.clone()),
             start: part.start,
             length: part.length,
             rows: part.record_count,
@@ -343,6 +350,7 @@ impl DeleteForm {
             equality_ids: delete.equality_ids.clone(),
             data_file: delete.referenced_data_file.clone(),
             blob: delete.blob,
+            key_metadata: delete.key_metadata.as_ref().map(|key| key.0.clone()),
         })
     }
 
@@ -363,6 +371,7 @@ impl DeleteForm {
             equality_ids: self.equality_ids,
             referenced_data_file: self.data_file,
             blob: self.blob,
+            key_metadata: self.key_metadata.map(HiddenBytes),
         })
     }
 }
@@ -425,6 +434,7 @@ impl SharedParts {
             path: part.path,
             format: part.format,
             size: part.size,
+            key_metadata: part.key_metadata.map(HiddenBytes),
             start: part.start,
             length: part.length,
             record_count: part.rows,

@@ -11,7 +11,7 @@ use icefield_format::metadata::{Snapshot, SnapshotManifests, TableMetadata};
 use icefield_format::spec::PartitionSpec;
 
 use crate::error::{Error, Result};
-use crate::storage::Storage;
+use crate::storage::{FileRef, Storage};
 
 /// Reads the list of a snapshot's manifests.
 pub fn of_snapshot(
@@ -20,14 +20,9 @@ pub fn of_snapshot(
     snapshot: &Snapshot,
     limits: &Limits,
 ) -> Result<Vec<ManifestFile>> {
-    if let Some(key) = &snapshot.key_id {
-        return Err(Error::unsupported(format!(
-            "reading snapshot {}: its manifest list is encrypted (by the key {key})",
-            snapshot.snapshot_id
-        )));
-    }
     match &snapshot.manifests {
         SnapshotManifests::List(path) => {
+            let storage = decrypting(storage, metadata, snapshot, path)?;
             let read = list::read(&storage.read_at_most(path, limits.avro_bytes)?, limits)
                 .map_err(|error| error.in_file(path))?;
             check(&read.manifests, metadata).map_err(|message| Error::corrupt_file(path, message))?;
@@ -42,6 +37,20 @@ pub fn of_snapshot(
             Ok(manifests)
         }
     }
+}
+
+/// The storage for a manifest list, which may be encrypted.
+fn decrypting(storage: &Storage, metadata: &TableMetadata, snapshot: &Snapshot, path: &str) -> Result<Storage> {
+    let Some(key_id) = &snapshot.key_id else { return Ok(storage.clone()) };
+    let Some(keyring) = storage.keyring() else {
+        return Err(Error::unsupported(format!(
+            "reading snapshot {}: its manifest list is encrypted (by the key {key_id}); load the table by a catalog with \
+             the property encryption.kms-type or encryption.kms-impl",
+            snapshot.snapshot_id
+        )));
+    };
+    let key = keyring.of_snapshot(metadata.encryption_keys(), key_id)?.to_bytes();
+    Ok(storage.decrypting(&FileRef { path, size: 0, key: Some(&key) })?.0)
 }
 
 /// Rejects a data manifest that is listed twice, since its rows would be read twice, and a manifest newer than the

@@ -13,7 +13,7 @@ use icefield_format::metadata::{Snapshot, TableMetadata};
 use super::manifests::{of_snapshot, with_own_lists};
 use super::parallel::side_by_side;
 use crate::error::{Error, Result};
-use crate::storage::Storage;
+use crate::storage::{FileRef, Storage};
 
 /// Reads the files that a table references, concurrently. The caller decides what a failed read means.
 pub(crate) struct Reachable<'a> {
@@ -59,13 +59,16 @@ impl<'a> Reachable<'a> {
     pub(crate) fn entries(&self, manifests: &[&ManifestFile], work: impl Fn(Result<Entries>) + Sync) {
         self.each(manifests, |manifest| {
             let path = &manifest.manifest_path;
-            work(self.bytes(path).and_then(|bytes| self.decode(path, &bytes, Some(manifest))));
+            work(self.bytes(path, Some(manifest)).and_then(|bytes| self.decode(path, &bytes, Some(manifest))));
         });
     }
 
-    /// Reads the bytes of a manifest.
-    pub(crate) fn bytes(&self, path: &str) -> Result<Bytes> {
-        self.storage.read_at_most(path, self.limits.avro_bytes)
+    /// Reads the bytes of a manifest, decrypted by the key of its entry in a manifest list.
+    pub(crate) fn bytes(&self, path: &str, listed: Option<&ManifestFile>) -> Result<Bytes> {
+        let size = listed.and_then(|listed| u64::try_from(listed.manifest_length).ok()).unwrap_or(0);
+        let key = listed.and_then(|listed| listed.key_metadata.as_deref());
+        let (storage, _) = self.storage.decrypting(&FileRef { path, size, key })?;
+        storage.read_at_most(path, self.limits.avro_bytes)
     }
 
     /// Decodes the entries of a manifest. Without `listed`, its entry in a manifest list, nothing is inherited or

@@ -4,6 +4,7 @@
 //! selects the store for its scheme. Paths in metadata are used verbatim; nothing is decoded or encoded ("File System
 //! Operations": the specification requires only in-place writes, seekable reads and deletes).
 
+mod encryption;
 mod leftover;
 mod location;
 mod properties;
@@ -17,10 +18,13 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock, RwLock};
 
 use bytes::Bytes;
+use icefield_format::manifest::ManifestFile;
 
 use crate::error::{Error, Result};
-use store::{faults, local, memory, remote, traffic, unwritten};
+use store::{encrypted, faults, local, memory, remote, traffic, unwritten};
 
+pub(crate) use encryption::FileKey;
+pub use encryption::{FileRef, KeyManagement, Keyring};
 pub use leftover::Leftover;
 pub(crate) use location::folders::{Folders, Way};
 pub(crate) use location::place::Parts;
@@ -33,7 +37,13 @@ pub use store::{Entry, Existing, OpenObject, Output, Pages, Store};
 
 /// Access to all stores. Clones are cheap and share the stores.
 #[derive(Clone)]
-pub struct Storage(Arc<Inner>);
+pub struct Storage {
+    inner: Arc<Inner>,
+    /// The keys of encrypted tables.
+    keyring: Option<Arc<Keyring>>,
+    /// The key of the one encrypted file that is read or written.
+    file: Option<Arc<FileKey>>,
+}
 
 struct Inner {
     properties: BTreeMap<String, String>,
@@ -57,6 +67,8 @@ pub struct Identity {
     authority: String,
     key: String,
     rights: u64,
+    /// What decrypts the object, so that nothing decrypted is found without the key.
+    keys: (u64, u64),
     local: Option<(u64, std::time::SystemTime)>,
 }
 
@@ -88,32 +100,68 @@ impl Storage {
             return Err(Error::invalid(format!("relocation to {new:?}: the old prefix is empty")));
         }
         relocate.sort_by_key(|(old, _)| std::cmp::Reverse(old.len()));
-        Ok(Self::build(self.0.properties.clone(), relocate, self.0.faults.clone()))
+        let inner = Self::build(self.inner.properties.clone(), relocate, self.inner.faults.clone()).inner;
+        Ok(Self { inner, ..self.clone() })
     }
 
     /// A storage that counts every step and may fail at one: for tests of crashes.
     #[must_use]
     pub fn with_faults(&self, faults: Arc<FaultPlan>) -> Self {
-        Self::build(self.0.properties.clone(), self.0.relocate.clone(), Some(faults))
+        let inner = Self::build(self.inner.properties.clone(), self.inner.relocate.clone(), Some(faults)).inner;
+        Self { inner, ..self.clone() }
+    }
+
+    /// A storage that can also read and write encrypted tables: with the service that has their keys.
+    #[must_use]
+    pub fn with_keys(&self, service: Arc<dyn KeyManagement>) -> Self {
+        Self { keyring: Some(Arc::new(Keyring::new(service))), ..self.clone() }
+    }
+
+    /// The keys of encrypted tables.
+    pub fn keyring(&self) -> Option<&Arc<Keyring>> {
+        self.keyring.as_ref()
+    }
+
+    /// A storage for one encrypted file: all reads and writes are of its decrypted bytes.
+    #[must_use]
+    pub(crate) fn for_file(&self, key: FileKey) -> Self {
+        Self { file: Some(Arc::new(key)), ..self.clone() }
+    }
+
+    /// The key of the one file that this storage is for.
+    pub(crate) fn file_key(&self) -> Option<&FileKey> {
+        self.file.as_deref()
+    }
+
+    /// A storage for a file that is encrypted as a stream, if it has a key, and the length of the decrypted file.
+    ///
+    /// # Errors
+    /// Key metadata that cannot be read; the error names the file.
+    pub fn decrypting(&self, file: &FileRef<'_>) -> Result<(Self, u64)> {
+        match FileKey::of_stream(file)? {
+            None => Ok((self.clone(), file.size)),
+            Some((key, length)) => Ok((self.for_file(key), length)),
+        }
     }
 
     /// A storage that discards all writes: to find out what a change would write.
     #[must_use]
     pub fn unwritten(&self) -> Self {
-        self.changed(true, self.0.traffic.clone())
+        self.changed(true, self.inner.traffic.clone())
     }
 
     /// A storage that counts reads and writes.
     #[must_use]
     pub fn counted(&self, traffic: Arc<Traffic>) -> Self {
-        self.changed(self.0.unwritten, Some(traffic))
+        self.changed(self.inner.unwritten, Some(traffic))
     }
 
     fn changed(&self, unwritten: bool, traffic: Option<Arc<Traffic>>) -> Self {
-        let Inner { properties, relocate, faults, rights, .. } = &*self.0;
+        let Inner { properties, relocate, faults, rights, .. } = &*self.inner;
         let (properties, relocate, faults) = (properties.clone(), relocate.clone(), faults.clone());
         let (stores, rights) = (RwLock::default(), *rights);
-        Self(Arc::new(Inner { properties, relocate, stores, faults, unwritten, traffic, rights }))
+        let inner = Arc::new(Inner { properties, relocate, stores, faults, unwritten, traffic, rights });
+        Self { inner, ..self.clone() }
     }
 
     fn build(
@@ -124,24 +172,25 @@ impl Storage {
         static KEYS: OnceLock<RandomState> = OnceLock::new();
         let rights = KEYS.get_or_init(RandomState::new).hash_one(&properties);
         let stores = RwLock::default();
-        Self(Arc::new(Inner { properties, relocate, stores, faults, unwritten: false, traffic: None, rights }))
+        let inner = Inner { properties, relocate, stores, faults, unwritten: false, traffic: None, rights };
+        Self { inner: Arc::new(inner), keyring: None, file: None }
     }
 
     /// The properties that the storage uses. Some may be secrets, which the caller must protect (see [`is_secret`]).
     pub fn properties(&self) -> &BTreeMap<String, String> {
-        &self.0.properties
+        &self.inner.properties
     }
 
     /// The prefix replacements, longest old prefix first.
     pub fn relocation(&self) -> &[(String, String)] {
-        &self.0.relocate
+        &self.inner.relocate
     }
 
     /// Resolves a path in metadata to its actual location. No other function does this.
     pub fn resolve(&self, path: &str) -> Result<Location> {
         // `/` is itself a separator, so the stem is empty.
         let stem = |prefix: &'_ String| if prefix == "/" { 0 } else { prefix.len() };
-        for (old, new) in &self.0.relocate {
+        for (old, new) in &self.inner.relocate {
             let (old, new) = (old.get(..stem(old)).unwrap_or(old), new.get(..stem(new)).unwrap_or(new));
             if let Some(rest) = path.strip_prefix(old)
                 && (rest.starts_with('/') || (rest.is_empty() && !old.is_empty()))
@@ -163,14 +212,20 @@ impl Storage {
         named(path, self.store(&at)?.read(&at, u64::try_from(most).unwrap_or(u64::MAX)))
     }
 
-    /// Reads a whole object, whose length must be the one in the manifest list.
-    pub fn read_listed(&self, path: &str, length: i64) -> Result<Bytes> {
+    /// Reads a whole manifest, whose length must be the one in the manifest list.
+    pub fn read_manifest(&self, manifest: &ManifestFile) -> Result<Bytes> {
+        let (path, length) = (&*manifest.manifest_path, manifest.manifest_length);
         let wrong =
             |found: u64| Error::corrupt_file(path, format!("has {found} bytes where its manifest list says {length}"));
         let most = usize::try_from(length)
             .map_err(|_| Error::corrupt_file(path, format!("its manifest list says that it has {length} bytes")))?;
+        let file = FileRef { path, size: most as u64, key: manifest.key_metadata.as_deref() };
+        let (storage, plain) = self.decrypting(&file)?;
+        if file.key.is_some() {
+            return storage.read(path);
+        }
         match self.read_at_most(path, most) {
-            Ok(bytes) if bytes.len() == most => Ok(bytes),
+            Ok(bytes) if bytes.len() as u64 == plain => Ok(bytes),
             Ok(bytes) => Err(wrong(bytes.len() as u64)),
             Err(Error::TooLong { length, .. }) => Err(wrong(length)),
             Err(error) => Err(error),
@@ -181,7 +236,7 @@ impl Storage {
     /// is counted.
     pub fn identity(&self, path: &str) -> Result<Option<Identity>> {
         let at = self.resolve(path)?;
-        if self.0.faults.is_some() || at.scheme == Scheme::Memory || self.permit(&at).is_err() {
+        if self.inner.faults.is_some() || at.scheme == Scheme::Memory || self.permit(&at).is_err() {
             return Ok(None);
         }
         let written = |about: &std::fs::Metadata| about.modified().ok().map(|time| (about.len(), time));
@@ -192,7 +247,12 @@ impl Storage {
             },
             _ => None,
         };
-        Ok(Some(Identity { scheme: at.scheme, authority: at.authority, key: at.key, rights: self.0.rights, local }))
+        let keys = (
+            self.keyring.as_ref().map_or(0, |keyring| keyring.id()),
+            self.file.as_ref().map_or(0, |key| key.fingerprint()),
+        );
+        let rights = self.inner.rights;
+        Ok(Some(Identity { scheme: at.scheme, authority: at.authority, key: at.key, rights, keys, local }))
     }
 
     /// Whether reads wait for the network.
@@ -326,38 +386,48 @@ impl Storage {
         })))
     }
 
+    /// The store of a location; for an encrypted file, one that decrypts.
     fn store(&self, at: &Location) -> Result<Arc<dyn Store>> {
+        let store = self.stored(at)?;
+        Ok(match &self.file {
+            Some(key) => encrypted::wrap(store, key.clone()),
+            None => store,
+        })
+    }
+
+    fn stored(&self, at: &Location) -> Result<Arc<dyn Store>> {
         self.permit(at)?;
         let key = (at.scheme, at.authority.clone());
-        let known = self.0.stores.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(&key).cloned();
+        let known = self.inner.stores.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(&key).cloned();
         if let Some(store) = known {
             return Ok(store);
         }
         let mut store: Arc<dyn Store> = match at.scheme {
             Scheme::File => Arc::new(local::Local),
             Scheme::Memory => Arc::new(memory::Memory),
-            _ => Arc::new(remote::Remote::open(at, &self.0.properties)?),
+            _ => Arc::new(remote::Remote::open(at, &self.inner.properties)?),
         };
-        if let Some(plan) = &self.0.faults {
+        if let Some(plan) = &self.inner.faults {
             store = faults::wrap(store, plan.clone());
         }
-        if self.0.unwritten {
+        if self.inner.unwritten {
             store = unwritten::wrap(store);
         }
-        if let Some(traffic) = &self.0.traffic {
+        if let Some(traffic) = &self.inner.traffic {
             store = traffic::wrap(store, traffic.clone());
         }
-        let mut stores = self.0.stores.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut stores = self.inner.stores.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         Ok(stores.entry(key).or_insert(store).clone())
     }
 }
 
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = self.0.properties.iter().map(|(name, value)| (name.as_str(), shown(name, value)));
+        let shown = self.inner.properties.iter().map(|(name, value)| (name.as_str(), shown(name, value)));
         f.debug_struct("Storage")
             .field("properties", &shown.collect::<BTreeMap<_, _>>())
-            .field("relocate", &self.0.relocate)
+            .field("relocate", &self.inner.relocate)
+            .field("has_keys", &self.keyring.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -380,6 +450,7 @@ fn renamed(path: &str, error: Error) -> Error {
         Error::NotFound { .. } => Error::NotFound { path: path.to_owned() },
         Error::AlreadyExists { .. } => Error::AlreadyExists { path: path.to_owned() },
         Error::Storage { operation, message, .. } => Error::Storage { path: path.to_owned(), operation, message },
+        Error::Format(error) => Error::Format(error.in_file(path)),
         other => other,
     }
 }

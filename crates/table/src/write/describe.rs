@@ -31,6 +31,7 @@ pub(super) fn described(
         upper_bounds: has_metrics.then(|| found.upper_bounds.into_iter().collect()),
         split_offsets: has_metrics.then_some(found.split_offsets),
         sort_order_id: Some(sort_order_id),
+        key_metadata: written.key_metadata.map(|key| key.0),
         ..DataFile::default()
     }
 }

@@ -25,6 +25,6 @@ pub use conform::Matching;
 pub use input::text::check_text;
 pub use input::{conform, intake, widening};
 pub use lineage::with_lineage;
-pub use options::{WriteOptions, check_writable};
+pub use options::{WriteOptions, check_writable, key_length, table_keys};
 pub use plan::WritePlan;
 pub use writer::{Distribution, TableWriter, WriterConfig};

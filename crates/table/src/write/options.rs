@@ -1,8 +1,10 @@
 //! Write options of data files: a table's `write.*` properties.
 
+use icefield_format::FormatVersion;
 use icefield_format::manifest::FileFormat;
 use icefield_format::metadata::properties::{
-    DEFAULT_FILE_FORMAT, ENCRYPTION_TABLE_KEY, WRITE_DISTRIBUTION_MODE, WRITE_TARGET_FILE_SIZE_BYTES,
+    DEFAULT_FILE_FORMAT, ENCRYPTION_DEK_LENGTH, ENCRYPTION_TABLE_KEY, WRITE_DISTRIBUTION_MODE,
+    WRITE_TARGET_FILE_SIZE_BYTES,
 };
 use icefield_format::metadata::{StringMap, TableMetadata};
 
@@ -11,6 +13,7 @@ use crate::file::FormatOptions;
 use crate::file::avro::AvroOptions;
 use crate::file::orc::OrcOptions;
 use crate::file::parquet::ParquetOptions;
+use crate::storage::{Keyring, Storage};
 
 /// Write options of data files.
 #[derive(Debug, Clone)]
@@ -22,17 +25,24 @@ pub struct WriteOptions {
     /// Whether to collect the rows of each partition before writing, however many partitions there are (any
     /// `write.distribution-mode` except `none`).
     pub gathers: bool,
+    /// Length in bytes of the keys of files; `None` if they are not encrypted.
+    pub key_length: Option<usize>,
 }
 
 impl WriteOptions {
     /// Reads the properties, ignoring those of other formats.
     pub fn new(properties: &StringMap) -> Result<Self> {
-        if let Some(key) = ENCRYPTION_TABLE_KEY.read(properties).filter(|key| !key.is_empty()) {
-            return Err(encrypted(&format!("{}={key}", ENCRYPTION_TABLE_KEY.name)));
-        }
+        let key_length = key_length(properties)?;
         let name = DEFAULT_FILE_FORMAT.read(properties);
         let format = match FileFormat::from_name(name) {
             Some(FileFormat::Parquet) => FormatOptions::Parquet(ParquetOptions::new(properties)?),
+            // Java's library has no encryption of ORC files either.
+            Some(FileFormat::Orc) if key_length.is_some() => {
+                return Err(Error::unsupported(format!(
+                    "{}=orc: ORC files of encrypted tables cannot be written; choose parquet or avro",
+                    DEFAULT_FILE_FORMAT.name
+                )));
+            }
             Some(FileFormat::Orc) => FormatOptions::Orc(OrcOptions::new(properties)?),
             Some(FileFormat::Avro) => FormatOptions::Avro(AvroOptions::new(properties)?),
             _ => return Err(Error::unsupported(DEFAULT_FILE_FORMAT.unexpected(name).to_string())),
@@ -40,27 +50,58 @@ impl WriteOptions {
         let target_file_bytes = WRITE_TARGET_FILE_SIZE_BYTES.read_size(properties)? as u64;
         let mode = WRITE_DISTRIBUTION_MODE.read_valid(properties)?;
         let gathers = !mode.is_some_and(|mode| mode.trim().eq_ignore_ascii_case("none"));
-        Ok(Self { target_file_bytes, format, gathers })
+        if key_length == Some(24) && matches!(format, FormatOptions::Parquet(_)) {
+            return Err(Error::unsupported(format!(
+                "{}=24: Parquet files can be encrypted by keys of 16 and 32 bytes",
+                ENCRYPTION_DEK_LENGTH.name
+            )));
+        }
+        Ok(Self { target_file_bytes, format, gathers, key_length })
     }
 }
 
-/// Refuses to write to an encrypted table: the files would be unencrypted.
-pub fn check_writable(metadata: &TableMetadata) -> Result<()> {
-    let key = ENCRYPTION_TABLE_KEY.read(metadata.properties()).filter(|key| !key.is_empty());
-    let snapshot = metadata.snapshots().iter().find_map(|snapshot| snapshot.key_id.as_deref());
-    let stored = metadata.encryption_keys().first().map(|key| key.key_id.as_str());
-    match (key, snapshot, stored) {
-        (Some(key), ..) => Err(encrypted(&format!("{}={key}", ENCRYPTION_TABLE_KEY.name))),
-        (_, Some(key), _) => Err(encrypted(&format!("the key {key} of a snapshot"))),
-        (_, _, Some(key)) => Err(encrypted(&format!("the encryption key {key} in its metadata"))),
-        (None, None, None) => Ok(()),
+/// Length in bytes of the keys of a table's files (`encryption.data-key-length`); `None` if they are not encrypted
+/// (`encryption.key-id`).
+///
+/// # Errors
+/// Another length than 16, 24 or 32.
+pub fn key_length(properties: &StringMap) -> Result<Option<usize>> {
+    if table_key(properties).is_none() {
+        return Ok(None);
+    }
+    Ok(Some(ENCRYPTION_DEK_LENGTH.read_size(properties)?))
+}
+
+fn table_key(properties: &StringMap) -> Option<&str> {
+    ENCRYPTION_TABLE_KEY.read(properties).filter(|key| !key.is_empty())
+}
+
+/// The id of a table's key and the service that has it; `None` if the table is not encrypted.
+///
+/// # Errors
+/// An encrypted table that cannot be written: its files, or what keeps their keys, would not be encrypted.
+pub fn table_keys<'a>(metadata: &'a TableMetadata, storage: &'a Storage) -> Result<Option<(&'a str, &'a Keyring)>> {
+    let Some(key) = table_key(metadata.properties()) else { return Ok(None) };
+    let name = ENCRYPTION_TABLE_KEY.name;
+    if metadata.format_version() < FormatVersion::V3 {
+        let version = metadata.format_version().number();
+        return Err(Error::invalid(format!(
+            "writing to an encrypted table ({name}={key}): version {version} has no place for its keys; upgrade it to \
+             version 3 first"
+        )));
+    }
+    match storage.keyring() {
+        Some(keyring) => Ok(Some((key, keyring))),
+        None => Err(Error::invalid(format!(
+            "writing to an encrypted table ({name}={key}): load it by a catalog with the property encryption.kms-type or \
+             encryption.kms-impl, which has the key"
+        ))),
     }
 }
 
-fn encrypted(by: &str) -> Error {
-    Error::unsupported(format!(
-        "writing to an encrypted table ({by}): icefield cannot encrypt, so the files would be unencrypted"
-    ))
+/// Refuses to write to an encrypted table without its keys: the files would not be encrypted.
+pub fn check_writable(metadata: &TableMetadata, storage: &Storage) -> Result<()> {
+    table_keys(metadata, storage).map(drop)
 }
 
 #[cfg(test)]
@@ -92,8 +133,7 @@ mod tests {
             ("parquet", "write.parquet.compression-codec", "lzo", "lzo"),
             ("parquet", "write.parquet.compression-level", "99", "compression-level"),
             ("parquet", "write.parquet.page-version", "v9", "expected v1 or v2"),
-            ("parquet", "encryption.key-id", "k", "would be unencrypted"),
-            ("orc", "encryption.key-id", "k", "would be unencrypted"),
+            ("orc", "encryption.key-id", "k", "choose parquet or avro"),
             ("puffin", "write.strange", "", "write.format.default"),
             ("avro", "write.avro.compression-codec", "lz4", "write.avro.compression-codec"),
             ("avro", "write.avro.compression-level", "99", "write.avro.compression-level"),

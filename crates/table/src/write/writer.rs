@@ -195,7 +195,8 @@ impl TableWriter {
         let options = WriteOptions::new(&config.properties)?;
         let conform = Conform::new(&config.schema, data, config.matching)?;
         let modes = Modes::new(&config.properties, &config.schema, config.order.as_deref())?;
-        let layout = FileLayout::new(&config.schema, conform.schema().clone(), &options.format, modes)?;
+        let layout = FileLayout::new(&config.schema, conform.schema().clone(), &options.format, modes)?
+            .encrypted(options.key_length);
         let locations = DataLocations::new(&config.location, &config.properties)?;
         let names = FileNames::new(config.task, config.attempt, config.operation, layout.format().extension())
             .with_suffix(config.suffix)

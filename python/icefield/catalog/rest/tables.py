@@ -348,7 +348,7 @@ class RestTables(RestNamespaces):
         key = tuple(sorted(given.properties.items()))
         with self._remembering:
             if (found := self._storages.pop(key, None)) is None:
-                found = Storage(replaced(self._storage_properties(), given.properties))
+                found = self._with_keys(Storage(replaced(self._storage_properties(), given.properties)))
             self._storages[key] = found
             while len(self._storages) > self._most():
                 self._storages.popitem(last=False)

@@ -140,7 +140,7 @@ mod tests {
             ("write.wap.enabled", "yes"),
             ("write.data.path", ""),
             ("schema.name-mapping.default", "[{"),
-            ("encryption.key-id", "k"),
+            ("encryption.data-key-length", "20"),
             ("write.location-provider.impl", "com.example.Here"),
         ] {
             let error = set(name, value).unwrap_err();

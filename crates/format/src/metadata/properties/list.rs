@@ -92,9 +92,9 @@ properties! {
     /// hash and range, the default: a partition gets one file, up to the target size, however many partitions there are. With none, files
     /// are closed and others begun where more than 512 partitions are open. Rows are sorted by the table's sort order in every mode.
     WRITE_DISTRIBUTION_MODE: &'static str = "write.distribution-mode", AllowedValues::OneOf(&["none", "hash", "range"]), Effect::Honoured;
-    /// Id of the table's encryption key.
+    /// Id of the key in a key management service that encrypts the table.
     ENCRYPTION_TABLE_KEY: &'static str = "encryption.key-id",
-        AllowedValues::Text, Effect::Refused("icefield cannot encrypt: what it writes would be unencrypted");
+        AllowedValues::Filled, Effect::Honoured;
     /// How rows of DELETE are distributed before they are written.
     DELETE_DISTRIBUTION_MODE: &'static str = "write.delete.distribution-mode",
         AllowedValues::OneOf(&["none", "hash", "range"]),
@@ -341,9 +341,9 @@ properties! {
         AllowedValues::AtLeast(0), Effect::Honoured;
     /// Whether files of the table may be deleted at all.
     GC_ENABLED: bool = "gc.enabled", true, AllowedValues::Flag, Effect::Honoured;
-    /// Bytes of a data key.
+    /// Bytes of the keys of encrypted files.
     ENCRYPTION_DEK_LENGTH: i64 = "encryption.data-key-length", 16,
-        AllowedValues::OneOf(&["16", "24", "32"]), Effect::Harmless("Means something beside encryption.key-id only.");
+        AllowedValues::OneOf(&["16", "24", "32"]), Effect::Honoured;
     /// Columns up to which metrics are kept without being asked for.
     METRICS_MAX_INFERRED_COLUMN_DEFAULTS: i64 = "write.metadata.metrics.max-inferred-column-defaults", 100,
         AllowedValues::AtLeast(0), Effect::Honoured;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use icefield_format::manifest::{DataFile, FileContent, FileFormat};
 use icefield_format::metadata::TableMetadata;
 use icefield_format::value::Value;
+use icefield_table::storage::HIDDEN;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyString, PyTuple};
 
@@ -522,8 +523,16 @@ impl PyContentFile {
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let (class, all) = (slf.get_type().name()?, slf.get().keywords(slf.py())?);
-        let shown = all.iter().map(|(name, value)| Ok(format!("{name}={}", value.repr()?)));
+        let shown = all.iter().map(|(name, value)| keyword(&name.to_string(), &value));
         Ok(format!("{class}({})", shown.collect::<PyResult<Vec<_>>>()?.join(", ")))
+    }
+}
+
+/// An argument as `repr` shows it: without the key of the file.
+pub(super) fn keyword(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+    match name {
+        "key_metadata" if !value.is_none() => Ok(format!("{name}={HIDDEN}")),
+        _ => Ok(format!("{name}={}", value.repr()?)),
     }
 }
 

@@ -7,6 +7,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::arguments::integer::{Int, Named};
 use crate::errors::{ArgumentTypeError, InvalidArgumentError, Result};
+use crate::format::files::data_file::keyword;
 use crate::format::values::{bytes, shown};
 
 /// Adds the names of this module to `icefield._core`.
@@ -327,7 +328,7 @@ impl PyManifestFile {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let shown = Self::keywords(slf)?.iter().map(|(name, value)| Ok(format!("{name}={}", value.repr()?)));
+        let shown = Self::keywords(slf)?.iter().map(|(name, value)| keyword(&name.to_string(), &value));
         Ok(format!("ManifestFile({})", shown.collect::<PyResult<Vec<_>>>()?.join(", ")))
     }
 }

@@ -366,7 +366,7 @@ impl Work for ReadWork {
     }
 
     fn fetch(&self, manifest: &ManifestFile) -> Result<Bytes> {
-        self.storage.read_listed(&manifest.manifest_path, manifest.manifest_length)
+        self.storage.read_manifest(manifest)
     }
 
     fn run(&self, manifest: &ManifestFile, bytes: Bytes) -> Result<Entries> {

@@ -51,7 +51,7 @@ impl Manifests {
                 live_only: true,
                 ..ReadOptions::default()
             };
-            let bytes = self.output().storage().read_listed(path, manifest.manifest_length)?;
+            let bytes = self.output().storage().read_manifest(manifest)?;
             let entries = entries::read(&bytes, &options, &limits).map_err(in_file)?;
             let keys = clustering(&specs, spec, &entries)?;
             if keys.len() != entries.len() {

@@ -317,7 +317,7 @@ impl Work for FilterWork {
     }
 
     fn fetch(&self, manifest: &ManifestFile) -> Result<Bytes> {
-        self.means.output.storage().read_listed(&manifest.manifest_path, manifest.manifest_length)
+        self.means.output.storage().read_manifest(manifest)
     }
 
     fn run(&self, manifest: &ManifestFile, bytes: Bytes) -> Result<Option<Made>> {

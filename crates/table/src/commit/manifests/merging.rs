@@ -232,7 +232,7 @@ impl Manifests {
             live_only,
             ..ReadOptions::default()
         };
-        let bytes = self.output.storage().read_listed(path, manifest.manifest_length)?;
+        let bytes = self.output.storage().read_manifest(manifest)?;
         let in_file = |error: icefield_format::Error| Error::from(error.in_file(path));
         let entries = entries::read(&bytes, &options, &limits()?).map_err(in_file)?;
         (0..entries.len()).try_for_each(|row| each(entries.entry(row, manifest.partition_spec_id).map_err(in_file)?))

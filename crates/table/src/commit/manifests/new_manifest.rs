@@ -18,6 +18,7 @@ use crate::storage::{Existing, Storage};
 pub struct NewManifest {
     storage: Storage,
     location: String,
+    form: Form,
     specs: Specs,
     writer: ManifestWriter,
 }
@@ -39,7 +40,7 @@ impl NewManifest {
         let spec = spec.ok_or_else(|| Error::invalid(format!("the table has no partition spec {spec_id}")))?;
         let writer = new_writer(&form, spec, content, ManifestFile::UNASSIGNED)?;
         let location = location.unwrap_or_else(|| form.location(&format!("{}-m0.avro", Uuid::new_v4())));
-        Ok(Self { storage, location, specs, writer })
+        Ok(Self { storage, location, form, specs, writer })
     }
 
     /// Adds an entry with status added, by default with the data sequence number of the commit's snapshot.
@@ -92,7 +93,7 @@ impl NewManifest {
     /// # Errors
     /// A file that already exists, and errors of writing it.
     pub fn finish(self) -> Result<ManifestFile> {
-        let (bytes, manifest) = self.writer.finish(&self.location)?;
+        let (bytes, manifest) = self.form.finish(self.writer, &self.location)?;
         self.storage.put(&self.location, bytes, Existing::Refuse)?;
         Ok(manifest)
     }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use icefield_format::avro::{Codec, Compression};
+use icefield_format::encryption::stream::encrypt_new;
 use icefield_format::manifest::ManifestContent;
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::write::{ManifestOptions, ManifestWriter};
@@ -17,6 +18,7 @@ use super::specs::Spec;
 use crate::commit::metadata_file::metadata_folder;
 use crate::error::Result;
 use crate::storage::{Existing, Storage};
+use crate::write::key_length;
 
 /// How manifests of a table are written.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(in crate::commit) struct Form {
     compression: Compression,
     /// Length in bytes above which a manifest gets no more files.
     pub(super) target: usize,
+    /// Length in bytes of the keys of manifests; `None` if they are not encrypted.
+    key_length: Option<usize>,
 }
 
 impl Form {
@@ -36,7 +40,17 @@ impl Form {
             folder: metadata_folder(base)?,
             compression: compression(base)?,
             target: usize::try_from(target).unwrap_or(usize::MAX).max(1),
+            key_length: key_length(base.properties())?,
         })
+    }
+
+    /// Ends a manifest: its bytes as they are stored, and its entry for a manifest list.
+    pub(super) fn finish(&self, writer: ManifestWriter, location: &str) -> Result<(Vec<u8>, ManifestFile)> {
+        let (bytes, manifest) = writer.finish(location)?;
+        let Some(key_length) = self.key_length else { return Ok((bytes, manifest)) };
+        let (stored, key) = encrypt_new(&bytes, key_length)?;
+        let manifest_length = i64::try_from(stored.len()).unwrap_or(i64::MAX);
+        Ok((stored, ManifestFile { manifest_length, key_metadata: Some(key.to_bytes()), ..manifest }))
     }
 
     /// The location of a file with this name.
@@ -155,7 +169,7 @@ impl Output {
     /// Encodes a manifest under the next free name.
     pub(super) fn encode(&self, form: &Form, writer: ManifestWriter) -> Result<Encoded> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
-        let (bytes, manifest) = writer.finish(&form.location(&format!("{}-m{number}.avro", self.uuid)))?;
+        let (bytes, manifest) = form.finish(writer, &form.location(&format!("{}-m{number}.avro", self.uuid)))?;
         Ok(Encoded { manifest, bytes })
     }
 

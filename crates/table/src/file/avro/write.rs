@@ -115,7 +115,7 @@ impl FileWriter for AvroWriter {
         let bytes = self.sink.finish()?;
         // Like the Java library, collect no other metrics of Avro files.
         let metrics = FileMetrics { record_count: self.rows, ..FileMetrics::default() };
-        Ok(WrittenFile { path: self.path, bytes, metrics })
+        Ok(WrittenFile { path: self.path, bytes, metrics, key_metadata: None })
     }
 
     fn abort(self: Box<Self>) {

@@ -100,7 +100,7 @@ impl FileWriter for OrcWriter {
         let mut metrics = metrics::of_file(&file, &floats, &layout.table, &layout.modes)?;
         shapes.finish(&mut metrics);
         let bytes = sink.finish()?;
-        Ok(WrittenFile { path, bytes, metrics })
+        Ok(WrittenFile { path, bytes, metrics, key_metadata: None })
     }
 
     fn abort(self: Box<Self>) {

@@ -18,7 +18,7 @@ use icefield_format::types::{PrimitiveType, Schema, Type};
 use crate::error::{Error, Result};
 use crate::snapshot::manifests::of_snapshot;
 use crate::snapshot::parallel::{locked, side_by_side};
-use crate::storage::Storage;
+use crate::storage::{FileRef, Storage};
 
 /// Memory of a partition besides its name.
 const OF_A_PARTITION: usize = 256;
@@ -121,6 +121,7 @@ impl Survey {
 
 fn read(storage: &Storage, manifest: &ManifestFile, columns: &BTreeSet<i32>, limits: &Limits) -> Result<Entries> {
     let path = &manifest.manifest_path;
+    let (storage, _) = storage.decrypting(&FileRef::of_manifest(manifest))?;
     let bytes = storage.read_at_most(path, limits.avro_bytes)?;
     let metrics = Metrics::for_filter(columns.iter().copied());
     let options = ReadOptions { inherit: Some(manifest), live_only: true, metrics, ..ReadOptions::default() };

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::file::{self, metrics::FileMetrics, modes::Modes};
 use crate::snapshot::parallel::side_by_side;
 use crate::snapshot::reachable;
+use crate::storage::{FileRef, Storage};
 
 /// Properties of the blob of a deletion vector.
 const REFERENCED: &str = "referenced-data-file";
@@ -63,7 +64,8 @@ pub(super) fn check(check: &Check<'_>, manifest: &Listed, entry: &ManifestEntry)
 
 fn check_footer(check: &Check<'_>, at: At<'_>, file: &DataFile, size: u64) -> Result<()> {
     let schema = check.metadata.current_schema();
-    let mut reader = file::open(check.storage, &file.file_path, &file.file_format, file.content, size)?;
+    let mut reader =
+        file::open(check.storage, &FileRef { size, ..FileRef::of_file(file) }, &file.file_format, file.content)?;
     if let Some(rows) = reader.rows()
         && file.record_count >= 0
         && i64::try_from(rows) != Ok(file.record_count)
@@ -133,16 +135,17 @@ fn check_bounds(check: &Check<'_>, at: At<'_>, file: &DataFile, found: &FileMetr
 }
 
 /// The footer of a Puffin file, and its length.
-fn footer_of(check: &Check<'_>, path: &str, size: u64) -> Result<(Footer, u64)> {
+fn footer_of(check: &Check<'_>, storage: &Storage, path: &str, size: u64) -> Result<(Footer, u64)> {
     let corrupt = |error: icefield_format::Error| Error::from(error.in_file(path));
-    let tail = check.storage.range(path, size.saturating_sub(puffin::TAIL_BYTES as u64)..size)?;
+    let tail = storage.range(path, size.saturating_sub(puffin::TAIL_BYTES as u64)..size)?;
     let length = Footer::length(&tail, size).map_err(corrupt)?;
-    let end = check.storage.range(path, size.saturating_sub(length)..size)?;
+    let end = storage.range(path, size.saturating_sub(length)..size)?;
     Ok((Footer::from_end(&end, size, check.limits).map_err(corrupt)?, length))
 }
 
 fn check_vector(check: &Check<'_>, at: At<'_>, file: &DataFile, size: u64) -> Result<()> {
-    let (footer, _) = footer_of(check, &file.file_path, size)?;
+    let (storage, size) = &check.storage.decrypting(&FileRef { size, ..FileRef::of_file(file) })?;
+    let (footer, _) = footer_of(check, storage, &file.file_path, *size)?;
     let (Some(offset), Some(length)) = (file.content_offset, file.content_size_in_bytes) else { return Ok(()) };
     let (Ok(offset), Ok(length)) = (u64::try_from(offset), u64::try_from(length)) else { return Ok(()) };
     let blob = footer.blobs.iter().find(|blob| (blob.offset, blob.length) == (offset, length));
@@ -154,8 +157,8 @@ fn check_vector(check: &Check<'_>, at: At<'_>, file: &DataFile, size: u64) -> Re
         }
         Some(blob) => check_blob(at, file, blob),
     }
-    if check.options.level >= Level::Rows && offset.saturating_add(length) <= size {
-        let bytes = check.storage.range(&file.file_path, offset..offset.saturating_add(length))?;
+    if check.options.level >= Level::Rows && offset.saturating_add(length) <= *size {
+        let bytes = storage.range(&file.file_path, offset..offset.saturating_add(length))?;
         match DeletionVector::from_bytes(&bytes, check.limits) {
             Ok(vector) if i64::try_from(vector.cardinality()) != Ok(file.record_count) => {
                 at.error("vector-cardinality", "record_count", vector.cardinality(), file.record_count);
@@ -198,7 +201,7 @@ pub(super) fn check_of_table(check: &Check<'_>) {
         );
         if let Some(size) = size.filter(|_| check.options.level >= Level::Footers) {
             let at = check.at(&file.statistics_path, check.location);
-            match footer_of(check, &file.statistics_path, size) {
+            match footer_of(check, check.storage, &file.statistics_path, size) {
                 Ok((footer, length)) => check_statistics(at, file, &footer, length),
                 Err(error) => at.warning("statistics-unreadable", "", "", error),
             }

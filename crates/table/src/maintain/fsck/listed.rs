@@ -9,6 +9,7 @@ use icefield_format::metadata::{Snapshot, SnapshotManifests};
 use super::context::Check;
 use crate::error::{Error, Result};
 use crate::snapshot::manifests::of_snapshot;
+use crate::storage::FileRef;
 
 /// A manifest as its list describes it, with the location of the list.
 pub(super) struct Listed {
@@ -52,7 +53,8 @@ pub(super) fn listed(check: &Check<'_>, snapshot: &Snapshot, report: bool) -> Ve
 /// Reads the entries of a manifest with all metrics. If they contradict the list, they are read without it.
 pub(super) fn read(check: &Check<'_>, manifest: &Listed, metrics: Metrics) -> Result<(Bytes, Entries)> {
     let path = &manifest.file.manifest_path;
-    let bytes = check.storage.read_at_most(path, check.limits.avro_bytes)?;
+    let (storage, _) = check.storage.decrypting(&FileRef::of_manifest(&manifest.file))?;
+    let bytes = storage.read_at_most(path, check.limits.avro_bytes)?;
     let loose = ManifestFile {
         added_files_count: None,
         existing_files_count: None,

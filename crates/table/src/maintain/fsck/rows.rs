@@ -8,6 +8,7 @@ use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, Scalar};
 use arrow_ord::cmp::{gt, lt};
 use arrow_schema::DataType;
+use icefield_format::encryption::HiddenBytes;
 use icefield_format::expr::Expression;
 use icefield_format::manifest::{DataFile, FileContent, ManifestEntry};
 use icefield_format::spec::PartitionField;
@@ -42,6 +43,7 @@ pub(super) fn check(check: &Check<'_>, at: At<'_>, entry: &ManifestEntry) -> Res
         path: file.file_path.clone(),
         format: file.file_format.to_lowercase(),
         size: u64::try_from(file.file_size_in_bytes).unwrap_or(0),
+        key_metadata: file.key_metadata.clone().map(HiddenBytes),
         start: 0,
         length: u64::try_from(file.file_size_in_bytes).unwrap_or(0),
         record_count: file.record_count,

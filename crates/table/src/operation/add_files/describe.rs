@@ -19,7 +19,7 @@ use crate::file::modes::Modes;
 use crate::file::{self, is_stored};
 use crate::read::columns::{Constants, Rules};
 use crate::read::file_columns::pairs;
-use crate::storage::Storage;
+use crate::storage::{FileRef, Storage};
 
 /// First bytes of each file format.
 const MAGIC: [(&[u8], FileFormat); 3] =
@@ -70,7 +70,7 @@ impl<'a> Importer<'a> {
         let schema = self.metadata.current_schema();
         let size = self.storage.size(path)?;
         let format = format_of(self.storage, path, size)?;
-        let mut file = file::open(self.storage, path, format.name(), FileContent::Data, size)?;
+        let mut file = file::open(self.storage, &FileRef::plain(path, size), format.name(), FileContent::Data)?;
         let is_mapped = Cell::new(false);
         let with_ids = |fields: &Fields| {
             is_mapped.set(!has_ids(fields));

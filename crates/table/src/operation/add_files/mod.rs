@@ -46,7 +46,7 @@ impl Transaction {
     pub fn add_files(&mut self, paths: &[String], mut options: AddFilesOptions) -> Result<AddedFiles> {
         let before = self.metadata()?.clone();
         let storage = &self.storage().clone();
-        check_writable(&before)?;
+        check_writable(&before, storage)?;
         let paths = &paths.iter().map(|path| whole(path)).collect::<Result<Vec<_>>>()?[..];
         let partitions = std::mem::take(&mut options.partitions).into_iter();
         options.partitions = partitions.map(|(path, values)| Ok((whole(&path)?, values))).collect::<Result<_>>()?;
@@ -130,7 +130,7 @@ fn refuse_known(storage: &Storage, metadata: &Arc<TableMetadata>, branch: &str, 
     let known = manifests.par_iter().map(|manifest| {
         interrupt::check()?;
         let path = &manifest.manifest_path;
-        let bytes = storage.read_listed(path, manifest.manifest_length)?;
+        let bytes = storage.read_manifest(manifest)?;
         let options = ReadOptions { inherit: Some(manifest), live_only: true, ..ReadOptions::default() };
         let entries = entries::read(&bytes, &options, &limits).map_err(|error| Error::from(error.in_file(path)))?;
         Ok(entries.file_path.iter().flatten().filter(is_wanted).map(str::to_owned).collect::<Vec<_>>())

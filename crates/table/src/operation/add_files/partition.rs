@@ -159,6 +159,7 @@ impl<'a> Partitioner<'a> {
             path: file.path.to_owned(),
             format: file.format.name().to_owned(),
             size: file.size,
+            key_metadata: None,
             start: 0,
             length: file.size,
             record_count: file.metrics.record_count,

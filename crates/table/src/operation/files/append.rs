@@ -61,7 +61,7 @@ impl Transaction {
     ) -> Result<AddedFiles> {
         let before = self.metadata()?.clone();
         let storage = self.storage().clone();
-        check_writable(&before)?;
+        check_writable(&before, &storage)?;
         let asked = match options.evolve {
             true => asked_by(schema, before.current_schema(), before.format_version().number())?,
             false => before.current_schema().as_ref().clone(),

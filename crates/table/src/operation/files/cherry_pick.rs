@@ -189,7 +189,7 @@ impl Picked {
                 inherit: Some(&manifest),
                 ..ReadOptions::default()
             };
-            let bytes = storage.read_listed(path, manifest.manifest_length)?;
+            let bytes = storage.read_manifest(&manifest)?;
             let found = entries::read(&bytes, &options, &limits).map_err(in_file)?;
             for row in 0..found.len() {
                 let entry = found.entry(row, manifest.partition_spec_id).map_err(in_file)?;

@@ -15,7 +15,7 @@ use crate::file;
 use crate::interrupt;
 use crate::operation::add_files::format_of;
 use crate::runtime;
-use crate::storage::{Entry, Storage};
+use crate::storage::{Entry, FileRef, Storage};
 
 /// The columns of all files. All are optional: some files may lack them, and others may have nulls.
 pub(super) fn of_files(storage: &Storage, files: &[Entry], options: &FolderOptions) -> Result<Schema> {
@@ -53,7 +53,7 @@ fn of_file(storage: &Storage, file: &Entry, options: &FolderOptions) -> Result<S
         let (wanted, found) = (wanted.name().to_lowercase(), format.name().to_lowercase());
         return Err(Error::invalid(format!("{path}: expected a file in the format {wanted}, got {found}")));
     }
-    let mut reader = file::open(storage, path, format.name(), FileContent::Data, file.size)?;
+    let mut reader = file::open(storage, &FileRef::plain(path, file.size), format.name(), FileContent::Data)?;
     let fields = reader.bind(&Fields::clone, &Arc::new(Schema::new(0, Vec::new())?));
     // The last column is synthetic: the positions of rows.
     let stored: Fields = fields.iter().take(fields.len().saturating_sub(1)).cloned().collect();

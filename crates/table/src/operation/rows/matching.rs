@@ -296,8 +296,8 @@ impl Matches {
         match u64::try_from(file.part.record_count) {
             Ok(known) => Ok(known),
             Err(_) => {
-                let FilePart { path, format, size, .. } = &file.part;
-                file::open(&self.scan.storage, path, format, FileContent::Data, *size)?.count_rows()
+                let part = &file.part;
+                file::open(&self.scan.storage, &part.file_ref(), &part.format, FileContent::Data)?.count_rows()
             }
         }
     }

@@ -5,12 +5,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::Array;
+use icefield_format::encryption::HiddenBytes;
 use icefield_format::manifest::Entries;
 use icefield_format::types::Field;
 
 use super::index::DeleteKind;
 use super::links::Run;
 use crate::error::{Error, Result};
+use crate::storage::FileRef;
 
 /// A delete file that applies to a data file.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,9 +38,16 @@ pub struct DeletePart {
     pub referenced_data_file: Option<String>,
     /// Offset and length of a deletion vector in its file.
     pub blob: Option<(i64, i64)>,
+    /// Encryption key metadata of the file.
+    pub key_metadata: Option<HiddenBytes>,
 }
 
 impl DeletePart {
+    /// The file, as it is opened.
+    pub fn file_ref(&self) -> FileRef<'_> {
+        FileRef { path: &self.path, size: self.size, key: self.key_metadata.as_ref().map(|key| &*key.0) }
+    }
+
     /// Reads a delete file's entry of a manifest.
     pub fn of_entry(entries: &Entries, row: usize) -> Result<Self> {
         let long = |array: &arrow_array::Int64Array| array.is_valid(row).then(|| array.value(row));
@@ -54,6 +63,7 @@ impl DeletePart {
             key: Arc::default(),
             referenced_data_file: named.is_valid(row).then(|| named.value(row).to_owned()),
             blob: long(&entries.content_offset).zip(long(&entries.content_size_in_bytes)),
+            key_metadata: key_metadata(entries, row),
         })
     }
 }
@@ -61,6 +71,12 @@ impl DeletePart {
 pub(in crate::plan) fn size(entries: &Entries, row: usize) -> Result<u64> {
     let size = u64::try_from(entries.file_size_in_bytes.value(row));
     size.map_err(|_| Error::corrupt_file(entries.file_path.value(row), "negative size"))
+}
+
+/// The encryption key metadata of a file.
+pub(in crate::plan) fn key_metadata(entries: &Entries, row: usize) -> Option<HiddenBytes> {
+    let keys = &entries.key_metadata;
+    keys.is_valid(row).then(|| HiddenBytes(keys.value(row).to_vec()))
 }
 
 /// A list shared by parts; `None` for files that no part needs.

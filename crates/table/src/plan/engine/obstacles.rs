@@ -46,6 +46,8 @@ pub enum Obstacle {
     Promotion(String, String),
     /// The file is not Parquet.
     Format(String),
+    /// The file is encrypted: engines would need its key.
+    Encrypted,
     /// Deletes apply to the file.
     Deletes(&'static str),
     /// The value of a column is the partition value, and the metrics do not show that the file stores it.
@@ -65,6 +67,7 @@ impl Obstacle {
             Self::Default(_) => "default",
             Self::Promotion(..) => "promotion",
             Self::Format(_) => "format",
+            Self::Encrypted => "encrypted",
             Self::Deletes(_) => "deletes",
             Self::PartitionValue(_) => "partition value",
         }
@@ -75,7 +78,7 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = self.kind();
         match self {
-            Self::Changelog => write!(f, "{kind}"),
+            Self::Changelog | Self::Encrypted => write!(f, "{kind}"),
             Self::MetadataColumn(name) | Self::VariantPath(name) => write!(f, "{kind}: {name}"),
             Self::Schemas => write!(f, "{kind}: older schemas were removed from the metadata"),
             Self::FieldIds => write!(f, "{kind}: the table has {NAME_MAPPING_PROPERTY}"),
@@ -196,6 +199,9 @@ fn obstacle(
     let format = manifest.entries.file_format.value(row).to_lowercase();
     if format != "parquet" {
         return Ok(Some(Obstacle::Format(format)));
+    }
+    if manifest.entries.key_metadata.is_valid(row) {
+        return Ok(Some(Obstacle::Encrypted));
     }
     let deletes = kind_of(manifest.deletes(row))?.map(|kind| match kind {
         DeleteKind::Vector => Obstacle::Deletes("deletion vector"),

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::Array;
+use icefield_format::encryption::HiddenBytes;
 use icefield_format::expr::BoundExpr;
 use icefield_format::manifest::Entries;
 use icefield_format::spec::PartitionSpec;
@@ -16,11 +17,12 @@ use crate::error::{Error, Result};
 use crate::plan::changes::Change;
 use crate::plan::deletes::Deletes;
 pub(crate) use crate::plan::deletes::delete_parts::DeleteList;
-use crate::plan::deletes::delete_parts::size;
 pub use crate::plan::deletes::delete_parts::{DeletePart, DeleteParts};
+use crate::plan::deletes::delete_parts::{key_metadata, size};
 use crate::plan::deletes::links::Linked;
 use crate::plan::projection::metadata_columns::FileFacts;
 use crate::plan::{Plan, PlannedManifest, Scan};
+use crate::storage::FileRef;
 
 /// A part of a data file.
 #[derive(Debug, Clone)]
@@ -32,6 +34,8 @@ pub struct FilePart {
     pub format: String,
     /// Bytes of the whole file.
     pub size: u64,
+    /// Encryption key metadata of the file.
+    pub key_metadata: Option<HiddenBytes>,
     /// First byte of the part.
     pub start: u64,
     /// Bytes of the part.
@@ -88,6 +92,11 @@ impl FilePartition {
 }
 
 impl FilePart {
+    /// The file, as it is opened.
+    pub fn file_ref(&self) -> FileRef<'_> {
+        FileRef { path: &self.path, size: self.size, key: self.key_metadata.as_ref().map(|key| &*key.0) }
+    }
+
     /// What is known about the file before it is opened.
     pub fn facts(&self) -> FileFacts<'_> {
         FileFacts {
@@ -177,6 +186,7 @@ impl<'a> Parts<'a> {
             path: entries.file_path.value(row).to_owned(),
             format: entries.file_format.value(row).to_lowercase(),
             size: size(entries, row)?,
+            key_metadata: key_metadata(entries, row),
             start: start.unsigned_abs(),
             length: length.unsigned_abs(),
             record_count: entries.record_count.value(row),

@@ -396,7 +396,7 @@ fn add_file(
 ) -> Result<bool> {
     let number = u32::try_from(number).map_err(|_| Error::unsupported("2^32 and more equality delete files"))?;
     let content = FileContent::EqualityDeletes;
-    let mut file = file::open(source.storage, &delete.path, &delete.format, content, delete.size)?;
+    let mut file = file::open(source.storage, &delete.file_ref(), &delete.format, content)?;
     let schema = Arc::new(Schema::new(0, columns.pairs.iter().take(1).map(|(field, _)| field.clone()).collect())?);
     let fields = file.bind(&|fields| with_ids(source.wanted, &delete.format, fields), &schema);
     let rules = Rules { path: &delete.path, constants: &() };

@@ -63,7 +63,7 @@ impl Positions {
             true => fields.clone(),
             false => with_mapped_ids(fields, &names),
         };
-        let mut file = file::open(storage, &delete.path, &delete.format, FileContent::PositionDeletes, delete.size)?;
+        let mut file = file::open(storage, &delete.file_ref(), &delete.format, FileContent::PositionDeletes)?;
         let stored = file.bind(&with_ids, &schema);
         let rules = Rules { path: &delete.path, constants: &() };
         let only = file.metrics(&Modes::full()).ok().and_then(|metrics| only_path(&metrics));

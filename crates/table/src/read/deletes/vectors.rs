@@ -36,31 +36,30 @@ impl Named {
     fn blob(
         &self,
         storage: &Storage,
-        delete: &DeletePart,
+        (path, size): (&str, u64),
         (start, end): (u64, u64),
         limits: &Limits,
     ) -> Result<(Bytes, Option<Arc<Places>>)> {
-        let path = &*delete.path;
         let known = self.state().get(path).cloned();
         if let Some(known) = known {
             return Ok((storage.range(path, start..end)?, known));
         }
-        let is_near = delete.size.saturating_sub(end) <= END;
+        let is_near = size.saturating_sub(end) <= END;
         let (blob, last) = match storage.is_remote(path) {
             true if is_near => {
-                let mut blob = storage.range(path, start..delete.size)?;
+                let mut blob = storage.range(path, start..size)?;
                 let length = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX).min(blob.len());
                 let last = blob.split_off(length);
                 (blob, Some(last))
             }
             true => (storage.range(path, start..end)?, None),
             false => {
-                let last = storage.range(path, delete.size.saturating_sub(END)..delete.size)?;
+                let last = storage.range(path, size.saturating_sub(END)..size)?;
                 (storage.range(path, start..end)?, Some(last))
             }
         };
         // An unreadable footer is ignored: the vector has its own checksum.
-        let footer = last.and_then(|last| Footer::from_end(&last, delete.size, limits).ok());
+        let footer = last.and_then(|last| Footer::from_end(&last, size, limits).ok());
         let named = footer.map(|footer| {
             let of_blob = |blob: &icefield_format::puffin::BlobMetadata| {
                 Some(((blob.offset, blob.length), blob.property(REFERENCED)?.to_owned()))
@@ -79,10 +78,11 @@ pub fn load(storage: &Storage, delete: &DeletePart, named: &Named, limits: &Limi
     let Some(referenced) = &delete.referenced_data_file else {
         return Err(corrupt("a deletion vector that references no data file"));
     };
+    let (storage, length) = &storage.decrypting(&delete.file_ref())?;
     let start = u64::try_from(offset).map_err(|_| corrupt("its deletion vector begins before the file"))?;
-    let end = u64::try_from(size).ok().and_then(|size| start.checked_add(size)).filter(|end| *end <= delete.size);
+    let end = u64::try_from(size).ok().and_then(|size| start.checked_add(size)).filter(|end| end <= length);
     let end = end.ok_or_else(|| corrupt("its deletion vector ends behind the file"))?;
-    let (blob, places) = named.blob(storage, delete, (start, end), limits)?;
+    let (blob, places) = named.blob(storage, (&delete.path, *length), (start, end), limits)?;
     let own = places.as_ref().and_then(|places| places.get(&(start, end.saturating_sub(start))));
     if let Some(own) = own.filter(|own| *own != referenced) {
         return Err(corrupt(&format!("its deletion vector is that of {own}, but the manifest says {referenced}")));

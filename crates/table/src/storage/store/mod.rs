@@ -1,9 +1,10 @@
-//! Store implementations, one file each: local files, memory, and remote stores; and stores that wrap others to inject
-//! faults, count traffic or discard writes.
+//! Store implementations, one file each: local files, memory, and remote stores; and stores that wrap others to decrypt,
+//! inject faults, count traffic or discard writes.
 
 mod answers;
 mod calls;
 mod credentials;
+pub(super) mod encrypted;
 pub(super) mod faults;
 pub(super) mod local;
 pub(super) mod memory;

@@ -82,7 +82,7 @@ impl<'a> PositionWriter<'a> {
         // Bounds identify the data file, so they must not be truncated.
         let full: StringMap = [(DEFAULT_WRITE_METRICS_MODE.name.to_owned(), "full".to_owned())].into_iter().collect();
         let modes = Modes::new(&full, &schema, None)?;
-        let layout = FileLayout::new(&schema, arrow.clone(), &options.format, modes)?;
+        let layout = FileLayout::new(&schema, arrow.clone(), &options.format, modes)?.encrypted(options.key_length);
         let names = config.names(layout.format());
         let locations = config.locations()?;
         Ok(Self { config, layout, arrow, locations, names, target_bytes: options.target_file_bytes })

@@ -1,5 +1,6 @@
 //! Writes deletion vectors ("Deletion Vectors"): one blob for each data file, many in one Puffin file.
 
+use icefield_format::encryption::stream::encrypt_new;
 use icefield_format::manifest::{DataFile, FileContent, FileFormat};
 use icefield_format::metadata::properties::DELETE_TARGET_FILE_SIZE_BYTES;
 use icefield_format::puffin::PuffinWriter;
@@ -8,6 +9,7 @@ use super::{DeleteConfig, DeletedRows, discard};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::storage::Existing;
+use crate::write::options::key_length;
 
 /// Writes a vector for each data file with deleted rows. A Puffin file is closed when it reaches
 /// `write.delete.target-file-size-bytes`. The vectors must include the positions of the older ones they replace.
@@ -61,9 +63,17 @@ fn write_all(config: &DeleteConfig, mut rest: &[DeletedRows], written: &mut Vec<
             });
             rest = behind;
         }
-        let (bytes, _) = puffin.finish()?;
+        let (mut bytes, _) = puffin.finish()?;
+        let mut key_metadata = None;
+        if let Some(key_length) = key_length(&config.properties)? {
+            let key;
+            (bytes, key) = encrypt_new(&bytes, key_length)?;
+            key_metadata = Some(key.to_bytes());
+        }
         let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
-        written.iter_mut().skip(first).for_each(|file| file.file_size_in_bytes = size);
+        for file in written.iter_mut().skip(first) {
+            (file.file_size_in_bytes, file.key_metadata) = (size, key_metadata.clone());
+        }
         config.storage.put(&path, bytes, Existing::Refuse)?;
     }
     Ok(())

@@ -187,6 +187,7 @@ impl Data {
             path,
             format: FORMATS[self.format].to_owned(),
             size,
+            key_metadata: None,
             start: 0,
             length: size,
             record_count: self.rows.len() as i64,
@@ -233,6 +234,7 @@ impl Delete {
             key: Arc::default(),
             referenced_data_file: None,
             blob: None,
+            key_metadata: None,
         };
         match self {
             Self::Vector { file, positions } => {

@@ -22,7 +22,7 @@ use icefield_format::types::{Field, ListType, MapType, PrimitiveType, Schema, St
 use icefield_table::file::leaves::{count, pick};
 use icefield_table::file::modes::Modes;
 use icefield_table::file::{self, FileLayout, Filter, FormatOptions, Request};
-use icefield_table::storage::{Existing, Storage};
+use icefield_table::storage::{Existing, FileRef, Storage};
 use proptest::prelude::*;
 
 /// A source of random choices.
@@ -281,7 +281,8 @@ fn write(name: &str, schema: &Arc<Schema>, batch: &RecordBatch, codec: &str, blo
 
 impl Written {
     fn read(&self, request: Request) -> Vec<RecordBatch> {
-        let mut file = file::open(&self.storage, &self.path, "AVRO", FileContent::Data, self.size).unwrap();
+        let mut file =
+            file::open(&self.storage, &FileRef::plain(&self.path, self.size), "AVRO", FileContent::Data).unwrap();
         file.bind(&Fields::clone, &self.schema);
         file.batches(request).unwrap().into_batches().map(Result::unwrap).collect()
     }
@@ -415,7 +416,9 @@ fn threads_give_the_rows_in_order() {
     let written = write("threads", &schema, &batch, "uncompressed", rows as usize);
     assert!(written.size > 12 << 20);
     for leaves in [vec![0], vec![0, 1]] {
-        let mut file = file::open(&written.storage, &written.path, "avro", FileContent::Data, written.size).unwrap();
+        let mut file =
+            file::open(&written.storage, &FileRef::plain(&written.path, written.size), "avro", FileContent::Data)
+                .unwrap();
         file.bind(&Fields::clone, &schema);
         let opened = file.batches(Request { threads: 4, ..Request::all(leaves.clone()) }).unwrap();
         assert!(matches!(&opened, icefield_table::stream::Opened::Parts(parts) if parts.len() > 1));
@@ -454,7 +457,7 @@ fn damage_is_an_error_that_names_the_file() {
             let size = damaged.len() as u64;
             written.storage.put(path, damaged, Existing::Replace).unwrap();
             let read = || {
-                let mut file = file::open(&written.storage, path, "avro", FileContent::Data, size)?;
+                let mut file = file::open(&written.storage, &FileRef::plain(path, size), "avro", FileContent::Data)?;
                 let fields = file.bind(&Fields::clone, &written.schema);
                 let known = count(&fields) - 1;
                 let leaves = leaves.iter().copied().filter(|leaf| *leaf < known).collect();

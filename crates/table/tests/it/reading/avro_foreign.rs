@@ -20,7 +20,7 @@ use icefield_table::plan::projection::wanted::Wanted;
 use icefield_table::plan::tasks::ReadTask;
 use icefield_table::plan::tasks::part::{FilePart, FilePartition};
 use icefield_table::read::task;
-use icefield_table::storage::{Existing, Storage};
+use icefield_table::storage::{Existing, FileRef, Storage};
 
 /// The start of every error; a number follows, so that each file has its own path.
 const ROOT: &str = "memory://avro-foreign/";
@@ -56,7 +56,7 @@ fn table(fields: Vec<Field>) -> Arc<Schema> {
 /// Reads all columns, by the names of a table.
 fn read(bytes: &[u8], schema: &Arc<Schema>, leaves: Option<Vec<usize>>) -> Result<Vec<RecordBatch>> {
     let (storage, path) = stored(bytes);
-    let mut file = file::open(&storage, &path, "avro", FileContent::Data, bytes.len() as u64)?;
+    let mut file = file::open(&storage, &FileRef::plain(&path, bytes.len() as u64), "avro", FileContent::Data)?;
     let mapping = NameMapping::of_schema(schema).unwrap();
     let fields = file.bind(&|fields: &Fields| with_mapped_ids(fields, &mapping), schema);
     let all = (0..count(&fields) - 1).collect();
@@ -167,6 +167,7 @@ fn as_table(bytes: &[u8], schema: &Arc<Schema>) -> Result<Vec<RecordBatch>> {
     let (storage, path) = stored(bytes);
     let wanted = Wanted::new(schema.clone(), schema.clone());
     let part = FilePart {
+        key_metadata: None,
         path,
         format: "avro".to_owned(),
         size: bytes.len() as u64,

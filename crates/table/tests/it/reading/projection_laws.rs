@@ -400,6 +400,7 @@ fn story(seed: u64) {
             ..Wanted::new(Arc::new(new_schema.clone()), Arc::new(projection.clone()))
         };
         let part = FilePart {
+            key_metadata: None,
             path,
             format: name.to_owned(),
             size,

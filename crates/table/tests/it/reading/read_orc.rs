@@ -270,6 +270,7 @@ fn positions_are_a_metadata_column() {
         for filter in ["id >= 69990 and id < 70010", "true"] {
             let residual = Expr::parse(filter).unwrap().bind(&schema, true).unwrap();
             let part = FilePart {
+                key_metadata: None,
                 path: path.clone(),
                 format: "orc".to_owned(),
                 size,

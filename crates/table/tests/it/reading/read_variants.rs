@@ -177,6 +177,7 @@ fn filters_read_columns_of_their_own() {
     ] {
         let counted = FaultPlan::new(usize::MAX, Fault::Panic);
         let part = FilePart {
+            key_metadata: None,
             path: path.to_owned(),
             format: "parquet".to_owned(),
             size,

@@ -27,7 +27,7 @@ use icefield_table::read::deletes::positions::Positions;
 use icefield_table::read::deletes::{Chosen, vectors};
 use icefield_table::read::options::ReadOptions;
 use icefield_table::read::task;
-use icefield_table::storage::{Fault, FaultPlan, Storage};
+use icefield_table::storage::{Fault, FaultPlan, FileRef, Storage};
 use icefield_table::write::deletes::equality::EqualityDeleteWriter;
 use icefield_table::write::deletes::positions::write_positions;
 use icefield_table::write::deletes::vectors::write_vectors;
@@ -75,6 +75,7 @@ fn deleted(path: &str, partition: Option<&str>, positions: &[u64]) -> DeletedRow
 
 fn part(file: &DataFile, kind: DeleteKind) -> DeletePart {
     DeletePart {
+        key_metadata: None,
         kind,
         path: file.file_path.clone(),
         format: file.file_format.to_lowercase(),
@@ -118,7 +119,8 @@ fn stored(file: &DataFile, storage: &Storage) -> Vec<(String, i64)> {
     let schema = Arc::new(Schema::new(0, fields).unwrap());
     let size = file.file_size_in_bytes.unsigned_abs();
     let mut reader =
-        file::open(storage, &file.file_path, &file.file_format, FileContent::PositionDeletes, size).unwrap();
+        file::open(storage, &FileRef::plain(&file.file_path, size), &file.file_format, FileContent::PositionDeletes)
+            .unwrap();
     reader.bind(&Clone::clone, &schema);
     let mut rows = Vec::new();
     for batch in reader.batches(Request::all(vec![0, 1])).unwrap().into_batches() {
@@ -268,6 +270,7 @@ fn ids(file: &DataFile, spec: &Arc<PartitionSpec>, deletes: Vec<DeletePart>, cho
         tuple: file.partition.clone(),
     };
     let part = FilePart {
+        key_metadata: None,
         path: file.file_path.clone(),
         format: file.file_format.to_lowercase(),
         size: file.file_size_in_bytes.unsigned_abs(),

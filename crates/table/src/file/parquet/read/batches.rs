@@ -8,6 +8,7 @@ use parquet::DecodeResult;
 use parquet::arrow::push_decoder::ParquetPushDecoder;
 
 use super::columns::Columns;
+use super::encrypted::Chunks;
 use super::selection::Rows;
 use super::tail::Tail;
 use crate::error::Result;
@@ -30,6 +31,8 @@ pub(super) enum Decoder {
         decoder: Box<ParquetPushDecoder>,
         storage: Storage,
         tail: Tail,
+        /// Decrypts what is fetched.
+        chunks: Option<Chunks>,
         /// Rows to decode; `None` decodes all of them.
         rows: Option<Box<Rows>>,
         /// Checks for the pages of the selected rows, and the file if pages outside the selection can be read
@@ -43,7 +46,7 @@ pub(super) enum Decoder {
 impl Decoder {
     fn next(&mut self, path: &str) -> Result<Option<RecordBatch>> {
         match self {
-            Self::Pushed { decoder, storage, tail, rows, pages } => loop {
+            Self::Pushed { decoder, storage, tail, chunks, rows, pages } => loop {
                 match guarded(path, || decoder.try_decode())? {
                     DecodeResult::Data(batch) => {
                         return match rows {
@@ -60,6 +63,11 @@ impl Decoder {
                             Some(bytes) => bytes,
                             None => storage.ranges(path, &all)?,
                         };
+                        if let Some(chunks) = chunks {
+                            bytes = chunks.decrypt(path, &ranges, bytes)?;
+                            guarded(path, || decoder.push_ranges(ranges, bytes))?;
+                            continue;
+                        }
                         let fetched = bytes.split_off(ranges.len().min(bytes.len()));
                         let unread = |range: Range<u64>| {
                             let known = beside.iter().zip(&fetched).find(|(place, _)| **place == range);

@@ -35,9 +35,17 @@ struct Footers {
 }
 
 struct Slot {
-    footer: ArrowReaderMetadata,
+    footer: Footer,
     bytes: usize,
     used: u64,
+}
+
+/// The footer of a file.
+#[derive(Clone)]
+pub(super) struct Footer {
+    pub(super) metadata: ArrowReaderMetadata,
+    /// The identifier of an encrypted file, to which its pages are bound.
+    pub(super) unique: Option<Arc<[u8]>>,
 }
 
 /// The footer of a file of this size: cached, or read by `read`.
@@ -45,8 +53,8 @@ pub(super) fn footer(
     storage: &Storage,
     path: &str,
     size: u64,
-    read: impl FnOnce() -> Result<ArrowReaderMetadata>,
-) -> Result<ArrowReaderMetadata> {
+    read: impl FnOnce() -> Result<Footer>,
+) -> Result<Footer> {
     let kept = runtime::of_this_process(&KEPT, || {
         let asked = std::env::var(BYTES_VARIABLE).ok().and_then(|text| text.trim().parse().ok());
         Ok(Mutex::new(Footers::new(asked.unwrap_or(DEFAULT_BYTES))))
@@ -71,7 +79,7 @@ impl Footers {
         Self { most, slots: HashMap::new(), order: BTreeMap::new(), bytes: 0, clock: 0 }
     }
 
-    fn get(&mut self, key: &Key) -> Option<ArrowReaderMetadata> {
+    fn get(&mut self, key: &Key) -> Option<Footer> {
         let slot = self.slots.get_mut(key)?;
         let key = self.order.remove(&slot.used)?;
         self.clock += 1;
@@ -80,9 +88,9 @@ impl Footers {
         Some(slot.footer.clone())
     }
 
-    fn keep(&mut self, key: Key, footer: ArrowReaderMetadata) {
-        let columns = footer.parquet_schema().num_columns();
-        let bytes = footer.metadata().memory_size().saturating_add(columns * FIELD_BYTES);
+    fn keep(&mut self, key: Key, footer: Footer) {
+        let columns = footer.metadata.parquet_schema().num_columns();
+        let bytes = footer.metadata.metadata().memory_size().saturating_add(columns * FIELD_BYTES);
         if bytes > self.most || self.slots.contains_key(&key) {
             return;
         }
@@ -107,14 +115,15 @@ mod tests {
 
     use super::*;
 
-    fn some_footer() -> ArrowReaderMetadata {
+    fn some_footer() -> Footer {
         let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..9));
         let batch = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
         let mut bytes = Vec::new();
         let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
         writer.write(&batch).unwrap();
         writer.close().unwrap();
-        ArrowReaderMetadata::load(&Bytes::from(bytes), ArrowReaderOptions::new()).unwrap()
+        let metadata = ArrowReaderMetadata::load(&Bytes::from(bytes), ArrowReaderOptions::new()).unwrap();
+        Footer { metadata, unique: None }
     }
 
     fn key(number: u64) -> Key {

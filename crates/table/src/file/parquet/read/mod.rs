@@ -2,6 +2,7 @@
 
 mod batches;
 mod columns;
+mod encrypted;
 mod footers;
 mod int96;
 mod reader;

@@ -17,11 +17,14 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::RowNumber;
 use parquet::arrow::arrow_reader::{ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter, RowGroups};
 use parquet::arrow::push_decoder::ParquetPushDecoderBuilder;
+use parquet::encryption::decrypt::FileDecryptionProperties;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder};
 
 use super::batches::{Batches, Decoder};
 use super::columns::Columns;
+use super::encrypted::{Chunks, key_of, unique};
+use super::footers::Footer;
 use super::selection::Selected;
 use super::tail::Tail;
 use super::{footers, int96};
@@ -66,6 +69,8 @@ pub struct ParquetFile {
     size: u64,
     tail: Tail,
     metadata: ArrowReaderMetadata,
+    /// The identifier of an encrypted file, to which its pages are bound.
+    unique: Option<Arc<[u8]>>,
     /// Decimal leaves that are read as binary, with their declared precision and scale.
     decimals: BTreeMap<usize, (i32, i32)>,
     /// INT96 leaves that are nanoseconds in the table, and the file's schema for checking their range.
@@ -83,13 +88,14 @@ impl ParquetFile {
         };
         // If the footer is cached, nothing was fetched.
         let mut tail = Tail { start: size, bytes: Bytes::new() };
-        let metadata = footers::footer(storage, path, size, || {
-            let (metadata, read) = footer(storage, path, size)?;
+        let Footer { metadata, unique } = footers::footer(storage, path, size, || {
+            let (metadata, read, unique) = footer(storage, path, size)?;
             tail = read;
-            guarded(path, || as_arrow(Arc::new(sound(numbered(metadata)?))))
+            let metadata = guarded(path, || as_arrow(Arc::new(sound(numbered(metadata)?))))?;
+            Ok(Footer { metadata, unique })
         })?;
         let (storage, path) = (storage.clone(), path.into());
-        Ok(Self { storage, path, size, tail, metadata, decimals: BTreeMap::new(), int96: None, bound: None })
+        Ok(Self { storage, path, size, tail, metadata, unique, decimals: BTreeMap::new(), int96: None, bound: None })
     }
 
     /// The file's columns; columns with a field id carry it as `PARQUET:field_id`.
@@ -100,6 +106,17 @@ impl ParquetFile {
     /// The footer: row groups, statistics, Parquet types.
     pub fn metadata(&self) -> &ParquetMetaData {
         self.metadata.metadata()
+    }
+
+    /// Whether pages must be decrypted: then whole column chunks are read.
+    fn is_encrypted(&self) -> bool {
+        self.unique.is_some()
+    }
+
+    /// What decrypts some row groups.
+    fn chunks(&self, row_groups: &[usize]) -> Result<Option<Chunks>> {
+        let (Some(key), Some(unique)) = (key_of(&self.storage), &self.unique) else { return Ok(None) };
+        Chunks::of(key, unique, self.metadata.metadata(), row_groups).map(Some)
     }
 
     /// Prunes the row groups of a request by statistics, then by dictionaries and Bloom filters, then by the page
@@ -113,7 +130,8 @@ impl ParquetFile {
         if let Some(rows) = &request.rows {
             wanted.retain(|place| numbers.get(*place).is_some_and(|group| overlapping(rows, group).next().is_some()));
         }
-        if leaves.is_empty() {
+        // Dictionaries, Bloom filters and page indexes would have to be decrypted.
+        if leaves.is_empty() || self.is_encrypted() {
             return Ok(wanted);
         }
         let filter = request.prune.rewrite_not();
@@ -299,6 +317,7 @@ impl ParquetFile {
         let leaves: BTreeSet<usize> = request.leaves.iter().chain(filtered).copied().collect();
         let is_sparse = selected.is_some() || request.filter.is_some();
         let file = self.storage.open(&self.path)?;
+        let chunks = self.chunks(&row_groups)?;
         let checks = Checks::new(self.metadata.metadata(), &row_groups, leaves, (is_sparse, file.is_none()));
         let mut builder = ParquetPushDecoderBuilder::new_with_metadata(metadata)
             .with_projection(mask(&request.leaves))
@@ -326,6 +345,7 @@ impl ParquetFile {
             decoder: Box::new(guarded(&self.path, || builder.build())?),
             storage: self.storage.clone(),
             tail: self.tail.clone(),
+            chunks,
             rows,
             pages: Box::new((checks, file)),
         };
@@ -376,7 +396,7 @@ impl ParquetFile {
         let is_flat = schema.root_schema().get_fields().len() == schema.num_columns();
         let is_simple =
             is_flat && self.int96.is_none() && request.rows.is_none() && !leaves.contains(&schema.num_columns());
-        is_simple && rows <= BATCH_ROWS as u64 && packed <= SMALL.0 && inflated <= SMALL.1
+        is_simple && !self.is_encrypted() && rows <= BATCH_ROWS as u64 && packed <= SMALL.0 && inflated <= SMALL.1
     }
 
     /// Reads a small file at once and filters its rows after decoding: setting up a column reader takes longer than
@@ -496,17 +516,31 @@ impl DataFileReader for ParquetFile {
     }
 }
 
-fn footer(storage: &Storage, path: &str, size: u64) -> Result<(ParquetMetaData, Tail)> {
+/// The metadata in a footer, the end of the file, and the identifier of an encrypted one.
+fn footer(storage: &Storage, path: &str, size: u64) -> Result<(ParquetMetaData, Tail, Option<Arc<[u8]>>)> {
     // Page bounds are read only for filtered columns; page locations for all, to fetch only pages with selected rows.
     let decoder = || ParquetMetaDataPushDecoder::try_new(size);
     let mut decoder = guarded(path, decoder)?.with_column_index_policy(PageIndexPolicy::Skip);
+    let key = key_of(storage);
+    if let Some(key) = key {
+        let properties = FileDecryptionProperties::builder(key.key.clone()).with_aad_prefix(key.aad_prefix.clone());
+        let properties = guarded(path, || properties.build())?;
+        decoder =
+            decoder.with_page_index_policy(PageIndexPolicy::Skip).with_file_decryption_properties(Some(properties));
+    }
     let last = Range { start: size.saturating_sub(TAIL), end: size };
     let tail = Tail { start: last.start, bytes: storage.range(path, last.clone())? };
     let (mut wanted, mut bytes) = (vec![last], vec![tail.bytes.clone()]);
     loop {
         guarded(path, || decoder.push_ranges(std::mem::take(&mut wanted), std::mem::take(&mut bytes)))?;
         match guarded(path, || decoder.try_decode())? {
-            DecodeResult::Data(metadata) => return Ok((metadata, tail)),
+            DecodeResult::Data(metadata) => {
+                let Some(_) = key else { return Ok((metadata, tail, None)) };
+                let unique = unique(storage, path, size, &tail)?;
+                // Without what the library decrypts pages with.
+                let plain = ParquetMetaData::new(metadata.file_metadata().clone(), metadata.row_groups().to_vec());
+                return Ok((plain, tail, Some(unique)));
+            }
             DecodeResult::NeedsData(ranges) => {
                 if let Some(Range { start, end }) = ranges.iter().find(|one| one.end > size || one.start > one.end) {
                     let message =

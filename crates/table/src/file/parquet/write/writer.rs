@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
+use icefield_format::encryption::KeyMetadata;
 use icefield_format::types::Schema;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::encryption::encrypt::FileEncryptionProperties;
 use parquet::errors::ParquetError;
-use parquet::file::properties::WriterPropertiesPtr;
+use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, SchemaDescriptor, Type, TypePtr};
 use rayon::prelude::*;
@@ -28,7 +30,7 @@ use crate::file::shapes::Shapes;
 use crate::file::sink::Sink;
 use crate::file::{FileWriter, WrittenFile};
 use crate::runtime;
-use crate::storage::Storage;
+use crate::storage::{FileKey, Storage};
 
 /// Shared by all Parquet files of one writer.
 #[derive(Debug)]
@@ -110,6 +112,8 @@ pub struct ParquetWriter {
     factory: ArrowRowGroupWriterFactory,
     /// Columns of the open row group.
     columns: Vec<ArrowColumnWriter>,
+    /// Whether rows are buffered.
+    gathers: bool,
     /// Buffered rows of the open row group, and their bytes in memory.
     gathered: Vec<RecordBatch>,
     gathered_bytes: usize,
@@ -127,13 +131,24 @@ impl std::fmt::Debug for ParquetWriter {
 impl ParquetWriter {
     /// Starts a file that will begin with the batches `first`, which are not written yet.
     pub fn create(storage: &Storage, path: String, layout: Arc<ParquetLayout>, first: &[RecordBatch]) -> Result<Self> {
+        let mut properties = layout.properties(first);
+        let key = match storage.file_key() {
+            Some(FileKey::OfFormat(key)) => Some(key),
+            _ => None,
+        };
+        if let Some(key) = key {
+            properties = encrypted(&properties, key).map_err(|error| Error::invalid(format!("{path}: {error}")))?;
+        }
         let sink = Sink::new(storage.output(&path)?);
-        let writer = SerializedFileWriter::new(sink.clone(), layout.schema.clone(), layout.properties(first))
+        let writer = SerializedFileWriter::new(sink.clone(), layout.schema.clone(), properties)
             .map_err(|error| failed(&path, &sink, &error))?;
         let factory = ArrowRowGroupWriterFactory::new(&writer, layout.arrow.clone());
         let shapes = Shapes::new(&layout.table, &layout.modes);
+        // Each column is bound to its place in the file, which the library knows only if it opens all of them.
+        let gathers = layout.gathers && key.is_none();
         Ok(Self {
             path,
+            gathers,
             layout,
             writer,
             sink,
@@ -152,7 +167,7 @@ impl ParquetWriter {
         if batches.is_empty() {
             return Ok(());
         }
-        if self.layout.gathers {
+        if self.gathers {
             self.gathered_bytes += batches.iter().map(bytes_of).sum::<usize>();
             self.gathered.extend_from_slice(batches);
             return Ok(());
@@ -312,12 +327,19 @@ impl FileWriter for ParquetWriter {
         let mut metrics = metrics::from_footer(&footer, &self.layout.table, &self.layout.modes)?;
         self.shapes.finish(&mut metrics);
         let bytes = self.sink.finish()?;
-        Ok(WrittenFile { path: self.path, bytes, metrics })
+        Ok(WrittenFile { path: self.path, bytes, metrics, key_metadata: None })
     }
 
     fn abort(self: Box<Self>) {
         self.sink.abort();
     }
+}
+
+/// Properties that encrypt the footer and all columns by the key of the file, as the Java library does.
+fn encrypted(properties: &WriterProperties, key: &KeyMetadata) -> Result<WriterPropertiesPtr, ParquetError> {
+    let file = FileEncryptionProperties::builder(key.key.clone());
+    let file = file.with_aad_prefix(key.aad_prefix.clone()).with_aad_prefix_storage(false).build()?;
+    Ok(Arc::new(properties.clone().into_builder().with_file_encryption_properties(file).build()))
 }
 
 /// The error of a write: the store's own error if it failed, otherwise the encoder's.

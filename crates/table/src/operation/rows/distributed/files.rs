@@ -241,6 +241,7 @@ fn described_by(part: FilePart, sorted_by: Option<i32>) -> MatchedFile {
         file_size_in_bytes: i64::try_from(part.size).unwrap_or(i64::MAX),
         sort_order_id: sorted_by,
         first_row_id: part.first_row_id,
+        key_metadata: part.key_metadata.as_ref().map(|key| key.0.clone()),
         ..DataFile::default()
     };
     let part = FilePart { residual: Expression::True, ..part };

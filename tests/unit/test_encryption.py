@@ -1,0 +1,536 @@
+"""Encrypted tables: what is stored, what others cannot do to it, and who gets which keys."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+import icefield as ice
+from icefield.cli.commands import icefield
+from icefield.distributed import ReadTask, RowChangePlan, RowRemover, Storage, TaskWriter, WritePlan
+from icefield.encryption import AwsKeys, KeyFile, KeyManagementClient, MemoryKeys, client_of
+from icefield.errors import (
+    CorruptDataError,
+    IcefieldError,
+    InvalidArgumentError,
+    NotInstalledError,
+    UnsupportedFeatureError,
+    ValidationException,
+)
+
+KEYS = {"keyA": b"0123456789012345", "keyB": b"1123456789012345"}
+ROWS = pa.table({"id": pa.array(range(200)), "name": [f"secret name {number:04}" for number in range(200)]})
+MIB = 1 << 20
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> ice.Catalog:
+    return opened(tmp_path)
+
+
+def opened(folder: Path, keys: KeyManagementClient | None = None, **properties: str) -> ice.Catalog:
+    catalog = ice.load_catalog("keys", type="in-memory", warehouse=str(folder), **properties)
+    catalog.create_namespace("db")
+    catalog.key_management = keys or MemoryKeys(KEYS)
+    return catalog
+
+
+def encrypted(catalog: ice.Catalog, name: str = "db.t", **properties: str) -> ice.Table:
+    own = {"format-version": "3", "encryption.key-id": "keyA", **properties}
+    return catalog.create_table(name, ROWS.schema, properties=own)
+
+
+def again(table: ice.Table, keys: KeyManagementClient | None) -> ice.Table:
+    """Load the table with other keys, and without what this process has read of it."""
+    catalog = ice.load_catalog("other", type="in-memory", warehouse=table.location())
+    catalog.create_namespace("db")
+    catalog.key_management = keys
+    return catalog.register_table("db.t", table.metadata_location)
+
+
+def files(table: ice.Table) -> list[Path]:
+    found = [Path(path.removeprefix("file://")) for path, _ in table.storage.list(table.location())]
+    return [path for path in found if not path.name.endswith(".metadata.json")]
+
+
+def opened_stream(stored: bytes, key_metadata: bytes) -> bytes:
+    """The AES GCM stream specification and the form of key metadata, written once more."""
+
+    def long(at: int) -> tuple[int, int]:
+        shift = value = 0
+        while True:
+            byte = key_metadata[at]
+            value |= (byte & 0x7F) << shift
+            at, shift = at + 1, shift + 7
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1), at
+
+    assert key_metadata[0] == 1
+    length, at = long(1)
+    key, at = key_metadata[at : at + length], at + length
+    is_some, at = long(at)
+    assert is_some == 1
+    length, at = long(at)
+    prefix, at = key_metadata[at : at + length], at + length
+    is_some, at = long(at)
+    assert is_some == 1
+    assert long(at)[0] == len(stored)
+    assert stored[:8] == b"AGS1" + MIB.to_bytes(4, "little")
+    plain, at, block = b"", 8, 0
+    while at < len(stored):
+        sealed = stored[at : at + MIB + 28]
+        plain += AESGCM(key).decrypt(sealed[:12], sealed[12:], prefix + block.to_bytes(4, "little"))
+        at, block = at + len(sealed), block + 1
+    return plain
+
+
+def key_of_list(table: ice.Table, table_key: bytes) -> bytes:
+    """The key metadata of the manifest list of the current snapshot."""
+    document = json.loads(table.metadata.to_json())
+    keys = {key["key-id"]: key for key in document["encryption-keys"]}
+    snapshot = next(one for one in document["snapshots"] if one["snapshot-id"] == document["current-snapshot-id"])
+    sealed = keys[snapshot["key-id"]]
+    by = keys[sealed["encrypted-by-id"]]
+    assert by["encrypted-by-id"] == "keyA"
+    wrapped, text = (base64.b64decode(one["encrypted-key-metadata"]) for one in (by, sealed))
+    key = AESGCM(table_key).decrypt(wrapped[:12], wrapped[12:], None)
+    return AESGCM(key).decrypt(text[:12], text[12:], by["properties"]["KEY_TIMESTAMP"].encode())
+
+
+@pytest.mark.parametrize("format", ["parquet", "avro"])
+@pytest.mark.parametrize("length", ["16", "32"])
+def test_nothing_is_stored_in_the_clear(catalog: ice.Catalog, format: str, length: str) -> None:
+    table = encrypted(catalog, **{"write.format.default": format, "encryption.data-key-length": length})
+    table = table.append(ROWS)
+    table.delete("id = 7", mode="merge-on-read")
+    table = table.refresh()
+    kinds = {path.suffix for path in files(table)}
+    assert kinds == {".avro", ".puffin", f".{format}"}
+    for path in files(table):
+        stored = path.read_bytes()
+        assert stored[:4] == (b"PARE" if path.suffix == ".parquet" else b"AGS1"), path
+        assert b"secret name" not in stored, path
+        assert b"iceberg.schema" not in stored, path
+    expected = ROWS.filter(pa.compute.not_equal(ROWS["id"], 7))
+    assert again(table, MemoryKeys(KEYS)).scan().to_arrow().sort_by("id").equals(expected)
+
+    # Everything down to the rows can be opened by the specifications alone.
+    manifest_list = Path(table.current_snapshot().manifest_list.removeprefix("file://"))
+    listed = opened_stream(manifest_list.read_bytes(), key_of_list(table, KEYS["keyA"]))
+    for manifest in ice.manifests.read_list(listed).to_pylist():
+        stored = Path(manifest["manifest_path"].removeprefix("file://")).read_bytes()
+        assert len(stored) == manifest["manifest_length"]
+        inside = opened_stream(stored, manifest["key_metadata"])
+        for entry in ice.manifests.read(inside).to_pylist():
+            file = entry.get("data_file", entry)
+            stored = Path(file["file_path"].removeprefix("file://")).read_bytes()
+            assert len(stored) == file["file_size_in_bytes"]
+            if not file["file_path"].endswith("parquet"):
+                plain = opened_stream(stored, file["key_metadata"])
+                assert plain[:4] in (b"Obj\x01", b"PFA1")
+
+
+def damaged(path: Path, change: Callable[[bytes], bytes], work: Callable[[], object]) -> str:
+    """Return what a read says about a file that was changed; the file is then as before."""
+    before = path.read_bytes()
+    path.write_bytes(change(before))
+    try:
+        with pytest.raises(CorruptDataError) as raised:
+            work()
+    finally:
+        path.write_bytes(before)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("format", ["parquet", "avro"])
+def test_changed_and_swapped_files_are_refused_by_name(catalog: ice.Catalog, format: str) -> None:
+    def made(name: str, **properties: str) -> ice.Table:
+        table = encrypted(catalog, name, **{"write.format.default": format, **properties}).append(ROWS)
+        table.delete("id = 7", mode="merge-on-read")
+        return table.refresh()
+
+    one, other = made("db.t"), made("db.u")
+    plain = catalog.create_table("db.plain", ROWS.schema, properties={"format-version": "3"})
+    plain = plain.update_properties({"write.format.default": format}) or plain.refresh()
+    plain = plain.refresh().append(ROWS)
+
+    def like(path: Path, table: ice.Table) -> Path:
+        kind = (path.parent.name, path.suffix, path.name.startswith("snap-"))
+        return next(p for p in files(table) if (p.parent.name, p.suffix, p.name.startswith("snap-")) == kind)
+
+    def read() -> object:
+        return again(one, MemoryKeys(KEYS)).scan().to_arrow()
+
+    old_list = f"snap-{one.snapshots()[0].snapshot_id}-"
+    for path in files(one):
+        if path.name.startswith(old_list):
+            continue
+        replacement = like(path, other).read_bytes()
+        middle = len(path.read_bytes()) // 2
+        changes: dict[str, Callable[[bytes], bytes]] = {
+            "a bit": lambda stored, at=middle: stored[:at] + bytes([stored[at] ^ 1]) + stored[at + 1 :],
+            "another file": lambda _, found=replacement: found,
+            "cut off": lambda stored: stored[:-30],
+        }
+        if path.suffix != ".puffin":
+            unencrypted = like(path, plain).read_bytes()
+            changes["a plain file"] = lambda _, found=unencrypted: found
+        for what, change in changes.items():
+            assert path.name in damaged(path, change, read), (what, path)
+    assert again(one, MemoryKeys(KEYS)).scan().count() == 199
+
+
+def test_blocks_of_a_long_file_keep_their_places(catalog: ice.Catalog) -> None:
+    table = encrypted(catalog, **{"write.format.default": "avro", "write.avro.compression-codec": "uncompressed"})
+    rows = pa.table({"id": pa.array(range(60_000)), "name": ["x" * 60] * 60_000})
+    table = table.append(rows)
+    (path,) = (path for path in files(table) if path.parent.name == "data")
+    block = MIB + 28
+
+    def read() -> object:
+        return again(table, MemoryKeys(KEYS)).scan().to_arrow()
+
+    assert read().equals(rows)  # type: ignore[attr-defined]
+    swapped = damaged(
+        path, lambda old: old[:8] + old[8 + block : 8 + 2 * block] + old[8 : 8 + block] + old[8 + 2 * block :], read
+    )
+    assert re.search(rf"{path.name}.*block [01] of 4", swapped)
+    assert path.name in damaged(path, lambda old: old[: 8 + 2 * block], read)
+    # Any part of it can be read on its own.
+    tasks = table.scan().tasks(split_size=MIB)
+    parts = [pa.table(task.rows(table.storage)) for task in tasks]
+    assert len(parts) > 2
+    assert pa.concat_tables(parts).sort_by("id").equals(rows)
+
+
+def test_many_pages_and_row_groups_are_read_as_plain_ones_are(catalog: ice.Catalog) -> None:
+    rows = pa.table(
+        {
+            "id": pa.array(range(5_000)),
+            "word": [f"word {number % 7}" for number in range(5_000)],
+            "list": [list(range(number % 5)) if number % 11 else None for number in range(5_000)],
+            "inside": [{"a": number, "b": None if number % 3 else str(number)} for number in range(5_000)],
+        }
+    )
+    small = {"write.parquet.page-row-limit": "200", "write.parquet.row-group-limit": "1200"}
+    own = {"format-version": "3", "encryption.key-id": "keyA"}
+    plain = catalog.create_table("db.plain", rows.schema, properties={"format-version": "3", **small}).append(rows)
+    table = catalog.create_table("db.t", rows.schema, properties={**own, **small}).append(rows)
+    assert len(table.inspect.files().column("split_offsets").to_pylist()[0]) > 3
+    for one in (plain, table):
+        one.delete("id = 77 or id = 4321", mode="merge-on-read")
+    for arguments in (
+        {},
+        {"row_filter": "id >= 4000 and word = 'word 3'"},
+        {"row_filter": "inside.b is not null and id < 1500", "selected_fields": ("list", "id")},
+        {"selected_fields": ("id", "_pos")},
+        {"selected_fields": ("word",), "limit": 10},
+    ):
+        found, expected = (one.refresh().scan(**arguments).to_arrow() for one in (table, plain))  # type: ignore[arg-type]
+        assert found.num_rows > 0
+        assert found.equals(expected), arguments
+
+
+class Refusing(KeyManagementClient):
+    def wrap_key(self, key: bytes, wrapping_key_id: str) -> bytes:
+        raise ZeroDivisionError("no wrapping")
+
+    def unwrap_key(self, wrapped_key: bytes, wrapping_key_id: str) -> bytes:
+        raise ZeroDivisionError("no unwrapping")
+
+
+def test_without_the_key_nothing_is_read_or_written(catalog: ice.Catalog) -> None:
+    table = encrypted(catalog).append(ROWS)
+    before = files(table)
+    wrong = MemoryKeys({"keyA": b"another key 0123"})
+    for keys, kind, says in [
+        (None, IcefieldError, "encryption.kms-type"),
+        (wrong, InvalidArgumentError, "'keyA'.*another key"),
+        (MemoryKeys({}), InvalidArgumentError, "no key 'keyA'"),
+        (Refusing(), ZeroDivisionError, "no unwrapping"),
+    ]:
+        other = again(table, keys)
+        for work in (
+            lambda other=other: other.scan().to_arrow(),
+            lambda other=other: other.inspect.files(),
+            lambda other=other: other.append(ROWS),
+            lambda other=other: other.delete("id = 1"),
+        ):
+            with pytest.raises(kind, match=says):
+                work()
+    assert files(table) == before
+    empty = encrypted(opened(Path(table.location()) / "more", Refusing()))
+    with pytest.raises(ZeroDivisionError, match="no wrapping"):
+        empty.append(ROWS)
+    assert files(empty) == []
+    lost = json.loads(table.metadata.to_json())
+    lost["encryption-keys"] = lost["encryption-keys"][:1]
+    where = f"{table.location()}/metadata/lost.metadata.json"
+    table.storage.write(where, json.dumps(lost).encode())
+    other = again(table, MemoryKeys(KEYS)).catalog
+    assert other is not None
+    with pytest.raises(CorruptDataError, match="it was lost"):
+        other.register_table("db.lost", where).scan().to_arrow()
+
+
+def test_every_operation_works_on_encrypted_tables(catalog: ice.Catalog) -> None:
+    table = encrypted(catalog)
+    table = table.append(ROWS)
+    first = table.current_snapshot().snapshot_id
+    table.update({"name": "new"}, "id < 10", mode="copy-on-write")
+    table.refresh().delete("id = 20", mode="merge-on-read")
+    table.refresh().delete("id = 21", mode="merge-on-read")
+    table.refresh().upsert(pa.table({"id": [30, 999], "name": ["thirty", "more"]}), join_cols=["id"])
+    table = table.refresh()
+    with table.transaction() as transaction:
+        transaction.append(ROWS.slice(0, 1))
+        transaction.delete("id = 40")
+    table = table.refresh()
+    expected = {number: f"secret name {number:04}" for number in range(200) if number not in (20, 21, 40)}
+    expected |= dict.fromkeys(range(10), "new") | {30: "thirty", 999: "more"}
+    rows = sorted((row["id"], row["name"]) for row in table.scan().to_arrow().to_pylist())
+    assert rows == sorted([*expected.items(), (0, "secret name 0000")])
+    assert table.scan(snapshot_id=first).count() == 200
+    assert table.scan(row_filter="id = 30").to_arrow()["name"].to_pylist() == ["thirty"]
+    assert len(table.inspect.files()) > 1
+    assert len(table.inspect.position_deletes()) >= 1
+    table.rewrite_manifests()
+    table = table.refresh()
+    assert table.scan().count() == len(rows)
+    table.expire_snapshots(older_than=table.current_snapshot().timestamp_ms + 1, retain_last=1)
+    table = again(table.refresh(), MemoryKeys(KEYS))
+    assert table.scan().count() == len(rows)
+    assert all(path.read_bytes()[:4] in (b"PARE", b"AGS1") for path in files(table))
+
+
+def test_a_table_is_encrypted_later_and_opened_again(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", ROWS.schema, properties={"format-version": "3"}).append(ROWS)
+
+    def plain_files(table: ice.Table) -> list[bool]:
+        return [key is None for key in table.inspect.files().column("key_metadata").to_pylist()]
+
+    table.update_properties({"encryption.key-id": "keyA"})
+    table = table.refresh().append(ROWS)
+    assert sorted(plain_files(table)) == [False, True]
+    assert again(table, MemoryKeys(KEYS)).scan().count() == 400
+    table.update({"name": "again"}, "id >= 0", mode="copy-on-write")
+    table = table.refresh()
+    assert set(plain_files(table)) == {False}
+    # Another key of the service encrypts from now on; what the first one encrypted is still read.
+    table.update_properties({"encryption.key-id": "keyB"})
+    table = table.refresh().append(ROWS)
+    by = {key["encrypted-by-id"] for key in json.loads(table.metadata.to_json())["encryption-keys"]}
+    assert {"keyA", "keyB"} < by
+    assert table.scan(snapshot_id=table.snapshots()[-2].snapshot_id).count() == 400
+    table.update_properties(removals=["encryption.key-id"])
+    table.refresh().overwrite(ROWS)
+    table = table.refresh()
+    assert plain_files(table) == [True]
+    assert again(table, None).scan().count() == 200
+
+
+def test_one_key_encrypts_the_keys_of_many_snapshots(catalog: ice.Catalog) -> None:
+    calls = []
+
+    class Counting(MemoryKeys):
+        def wrap_key(self, key: bytes, wrapping_key_id: str) -> bytes:
+            calls.append("wrap")
+            return super().wrap_key(key, wrapping_key_id)
+
+        def unwrap_key(self, wrapped_key: bytes, wrapping_key_id: str) -> bytes:
+            calls.append("unwrap")
+            return super().unwrap_key(wrapped_key, wrapping_key_id)
+
+    keys = Counting(KEYS)
+    catalog.key_management = keys
+    table = encrypted(catalog)
+    for _ in range(3):
+        table = table.append(ROWS)
+    assert calls == ["wrap"]
+    again(table, keys).append(ROWS)
+    assert calls == ["wrap", "unwrap"]
+    assert len(json.loads(table.metadata.to_json())["encryption-keys"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("properties", "says"),
+    [
+        ({"write.format.default": "orc"}, "ORC files of encrypted tables"),
+        ({"write.delete.format.default": "orc", "write.delete.mode": "merge-on-read"}, None),
+        ({"encryption.data-key-length": "24"}, "keys of 16 and 32 bytes"),
+        ({"encryption.data-key-length": "24", "write.format.default": "avro"}, None),
+    ],
+)
+def test_what_cannot_be_encrypted_is_refused(
+    catalog: ice.Catalog, properties: dict[str, str], says: str | None
+) -> None:
+    table = encrypted(catalog, **properties)
+    if says is None:
+        table = table.append(ROWS)
+        table.delete("id = 3")
+        assert table.refresh().scan().count() == 199
+        return
+    with pytest.raises(UnsupportedFeatureError, match=says):
+        table.append(ROWS)
+    assert files(table) == []
+
+
+def test_plain_files_are_not_added(catalog: ice.Catalog, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="version 3"):
+        catalog.create_table("db.old", ROWS.schema, properties={"encryption.key-id": "keyA"})
+    table = encrypted(catalog)
+    pa.parquet.write_table(ROWS, tmp_path / "rows.parquet")
+    with pytest.raises(ValidationException, match=r"rows\.parquet: is not encrypted"):
+        table.add_files([str(tmp_path / "rows.parquet")])
+    assert table.refresh().current_snapshot() is None
+
+
+def worker(job: tuple[str, bytes, Storage]) -> bytes:
+    """What an executor does, in a process that has no keys of tables."""
+    kind, data, storage = job
+    assert not storage.has_keys
+    if kind == "read":
+        return pa.table(ReadTask.from_bytes(data).rows(storage)).to_pandas().to_json().encode()
+    if kind == "write":
+        with TaskWriter(WritePlan.from_bytes(data), storage, ROWS.schema) as writer:
+            writer.write(ROWS)
+        return pickle.dumps(writer.written)
+    with RowRemover(RowChangePlan.from_bytes(data), storage) as remover:
+        remover.remove(pa.table({"_file": [kind], "_pos": pa.array([5], pa.int64())}))
+    return pickle.dumps(remover.written)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+def test_workers_get_the_keys_of_their_files_only(catalog: ice.Catalog, pool: ProcessPoolExecutor) -> None:
+    table = encrypted(catalog)
+    assert table.storage.has_keys
+    storage = pickle.loads(pickle.dumps(table.storage))
+    for key in KEYS.values():
+        assert key not in pickle.dumps(table.storage)
+    plan = table.new_write()
+    written = pool.submit(worker, ("write", plan.to_bytes(), storage)).result()
+    table.commit_files(plan, [pickle.loads(written)])
+    table = table.refresh()
+    # Spark's own readers have no keys.
+    scan = table.scan()
+    assert scan.plan_files().obstacles(scan.engine_read())["obstacle"].to_pylist() == ["encrypted"]
+    change = table.new_row_change("delete", mode="merge-on-read")
+    (task,) = change.tasks()
+    found = pool.submit(worker, ("read", task.to_bytes(), storage)).result()
+    assert b"secret name 0199" in found
+    file = table.inspect.files().column("file_path").to_pylist()[0]
+    removed = pool.submit(worker, (file, change.to_bytes(), storage)).result()
+    table.commit_rows(change, [pickle.loads(removed)])
+    assert table.refresh().scan().count() == 199
+    key = table.inspect.files().column("key_metadata").to_pylist()[0]
+    about = {"file_path": file, "file_format": "parquet", "record_count": 1, "file_size_in_bytes": 1}
+    data_file = ice.DataFile(**about, key_metadata=key)
+    assert data_file.key_metadata == key
+    for shown in (repr(task), repr(data_file), str(table.storage), repr(table.catalog)):
+        assert repr(key)[2:-1] not in shown
+
+
+def test_clients_are_named_by_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "keys.json"
+    KeyFile.create(file, "mine")
+    table = ice.load_catalog(
+        "file",
+        type="in-memory",
+        warehouse=str(tmp_path),
+        **{"encryption.kms-type": "file", "encryption.kms.key-file": str(file)},
+    )
+    table.create_namespace("db")
+    made = encrypted(table, **{"encryption.key-id": "mine"}).append(ROWS)
+    assert made.scan().count() == 200
+    assert json.loads(file.read_text())["mine"] not in repr(table.key_management)
+    own = client_of({"encryption.kms-impl": f"{__name__}.Refusing"})
+    assert isinstance(own, Refusing)
+    assert client_of({}) is None
+    with pytest.raises(InvalidArgumentError, match="exists already"):
+        KeyFile.create(file, "other")
+    file.chmod(0o640)
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"k": "QUJD"}')
+    bad.chmod(0o600)
+    for properties, kind, says in [
+        ({"encryption.kms-type": "file"}, InvalidArgumentError, "set encryption.kms.key-file"),
+        (
+            {"encryption.kms-type": "file", "encryption.kms.key-file": str(file)},
+            InvalidArgumentError,
+            "mode 040.*chmod 600",
+        ),
+        ({"encryption.kms-type": "file", "encryption.kms.key-file": str(bad)}, InvalidArgumentError, "'k' has 3 bytes"),
+        (
+            {"encryption.kms-type": "file", "encryption.kms.key-file": str(tmp_path / "no")},
+            InvalidArgumentError,
+            "No such file",
+        ),
+        ({"encryption.kms-type": "gcp"}, UnsupportedFeatureError, "aws, file"),
+        ({"encryption.kms-type": "aws", "encryption.kms-impl": "x.Y"}, InvalidArgumentError, "cannot both"),
+        (
+            {"encryption.kms-impl": "org.apache.iceberg.aws.AwsKeyManagementClient"},
+            UnsupportedFeatureError,
+            "Java class",
+        ),
+        ({"encryption.kms-impl": "nothing.like.This"}, NotInstalledError, "nothing"),
+        ({"encryption.kms-impl": "json.nothing"}, InvalidArgumentError, "nothing"),
+        ({"encryption.kms-impl": "json.JSONDecoder"}, InvalidArgumentError, "not a subclass"),
+    ]:
+        with pytest.raises(kind, match=says):
+            client_of(properties)
+    monkeypatch.setattr("icefield.encryption.aws.require", lambda name: __import__("missing_" + name))
+    with pytest.raises(ModuleNotFoundError):
+        AwsKeys().initialize({"client.region": "us-east-1"})
+
+
+def test_keys_of_aws(tmp_path: Path) -> None:
+    moto = pytest.importorskip("moto")
+    boto3 = pytest.importorskip("boto3")
+    login = {"client.region": "us-east-1", "client.access-key-id": "a", "client.secret-access-key": "s"}
+    with moto.mock_aws():
+        service = boto3.client("kms", "us-east-1", aws_access_key_id="a", aws_secret_access_key="s")
+        key_id = service.create_key()["KeyMetadata"]["KeyId"]
+        keys = client_of({"encryption.kms-type": "aws", **login})
+        table = encrypted(opened(tmp_path, keys), **{"encryption.key-id": key_id}).append(ROWS)
+        assert again(table, client_of({"encryption.kms-type": "aws", **login})).scan().count() == 200
+        with pytest.raises(IcefieldError, match="AWS KMS cannot encrypt by the key 'unknown'"):
+            encrypted(table.catalog, "db.u", **{"encryption.key-id": "unknown"}).append(ROWS)  # type: ignore[arg-type]
+
+
+def test_the_command_line_shows_keys_and_plain_files(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    KeyFile.create(file, "mine")
+    where = [f"--uri=sqlite:///{tmp_path}/c.db", f"--warehouse={tmp_path}"]
+    where += ["-p", "encryption.kms-type=file", "-p", f"encryption.kms.key-file={file}"]
+    given = {"encryption.kms-type": "file", "encryption.kms.key-file": str(file)}
+    catalog = ice.load_catalog(
+        "default", type="sql", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path), **given
+    )
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", ROWS.schema, properties={"format-version": "3"}).append(ROWS)
+    plain = table.inspect.files().column("file_path").to_pylist()[0]
+    table.update_properties({"encryption.key-id": "mine"})
+    table.refresh().append(ROWS)
+    shown = CliRunner().invoke(icefield, [*where, "table", "keys", "db.t"])
+    assert re.search(r"mine +.*\b1\b", shown.output), shown.output
+    shown = CliRunner().invoke(icefield, [*where, "table", "keys", "db.t", "--plain"])
+    assert plain in shown.output.replace("\n", "")
+    assert shown.output.count(".parquet") == 1
