@@ -59,8 +59,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = MappingProxyType(
 )
 #: Procedures of Java's connector that are missing, and what to do.
 _MISSING = {
-    "snapshot": "use catalog.migrate(name, folder, location=...)",
-    "migrate": "use catalog.migrate(name, folder)",
+    "migrate": "catalogs have no tables of Hive; use catalog.migrate(name, folder), or snapshot",
     "rewrite_table_path": "open a copied table by Table.from_metadata(..., relocate={old: new})",
     "compute_partition_stats": "table.inspect.partitions() returns the same numbers",
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 from icefield.procedures.declared import Arguments, Column, Parameter, Procedure, table_parts
@@ -23,7 +24,9 @@ _TABLE = Parameter("table", "table", required=True)
 _POSITION_DELETES = 1
 #: As many locations as Java's procedure returns with ``stream_results``.
 _STREAMED = 20_000
-_FORMATS = frozenset({"parquet", "orc", "avro"})
+_TARGET_SIZE = 8 << 20
+FileFormat: TypeAlias = Literal["parquet", "orc", "avro"]
+_FORMATS: tuple[FileFormat, ...] = ("parquet", "orc", "avro")
 
 
 def _expire_snapshots(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
@@ -65,8 +68,15 @@ def _rewrite_manifests(catalog: Catalog, arguments: Arguments) -> list[tuple[obj
     spec_id = cast("int", arguments.get("spec_id", table.metadata.default_spec_id))
     if spec_id not in table.specs():
         raise InvalidArgumentError(f"rewrite_manifests: the table has no partition spec {spec_id}")
+    fields = [field.name for field in table.specs()[spec_id].fields]
+    first = cast("list[str]", arguments.get("sort_by", []))
+    if unknown := [name for name in first if name not in fields]:
+        known = ", ".join(fields) or "none"
+        raise InvalidArgumentError(f"rewrite_manifests: there is no partition field {unknown[0]!r}; there are: {known}")
+    order = [*dict.fromkeys(first), *(name for name in fields if name not in first)]
     before = _manifests(table)
-    if sum(found == (spec_id, 0) for found in before.values()) <= 1:
+    sizes = [size for size, spec, content in before.values() if (spec, content) == (spec_id, 0)]
+    if len(sizes) <= 1:
         return [(0, 0)]
 
     def of_spec(manifests: pa.Table) -> object:
@@ -74,15 +84,41 @@ def _rewrite_manifests(catalog: Catalog, arguments: Arguments) -> list[tuple[obj
 
         return pc.equal(manifests["partition_spec_id"], spec_id)
 
-    table.rewrite_manifests().cluster_by("partition").rewrite_if(of_spec).commit()
+    target = int(table.properties.get("commit.manifest.target-size-bytes", _TARGET_SIZE))
+    count = -(-sum(sizes) // target)
+    grouped = [] if count == 1 else [_by_partition(table, spec_id, order, count)]
+    table.rewrite_manifests().cluster_by(*grouped).rewrite_if(of_spec).commit()
     after = _manifests(table)
     return [(len(before.keys() - after.keys()), len(after.keys() - before.keys()))]
 
 
-def _manifests(table: Table) -> dict[str, tuple[int, int]]:
+def _by_partition(table: Table, spec_id: int, names: Sequence[str], count: int) -> Callable[[pa.Table], pa.Array]:
+    """Return a function that puts entries into so many groups of files, each of neighbouring partitions."""
+    import pyarrow as pa
+
+    files = table.inspect.data_files()
+    live = zip(files["partition"].to_pylist(), files["spec_id"].to_pylist(), strict=True)
+    keys = sorted(_key(partition, names) for partition, of in live if of == spec_id)
+    group = {key: place * count // len(keys) for place, key in enumerate(keys)}
+
+    def groups(entries: pa.Table) -> pa.Array:
+        files = entries["data_file"].to_pylist()
+        return pa.array([group.get(_key(file["partition"], names), 0) for file in files], pa.int64())
+
+    return groups
+
+
+def _key(partition: Mapping[str, object], names: Sequence[str]) -> tuple[Any, ...]:
+    """Return partition values in an order, nulls first."""
+    values = (partition.get(name) for name in names)
+    return tuple((value is not None, 0 if value is None else value) for value in values)
+
+
+def _manifests(table: Table) -> dict[str, tuple[int, int, int]]:
+    """Return length, spec and content of the manifests by their paths."""
     found = table.inspect.manifests()
-    specs = zip(found["partition_spec_id"].to_pylist(), found["content"].to_pylist(), strict=True)
-    return dict(zip(found["path"].to_pylist(), specs, strict=True))
+    about = (found[name].to_pylist() for name in ("length", "partition_spec_id", "content"))
+    return dict(zip(found["path"].to_pylist(), zip(*about, strict=True), strict=True))
 
 
 def _register_table(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
@@ -101,12 +137,7 @@ def _add_files(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...
         )
     _positive("add_files", arguments, "parallelism")
     table = named_table(catalog, arguments)
-    source = table_parts(arguments["source_table"])
-    if len(source) != 2 or source[0].lower() not in _FORMATS:  # noqa: PLR2004 - a format and a folder
-        raise UnsupportedFeatureError(
-            f"add_files: source_table {'.'.join(source)!r} is not supported: pass a folder, as in 'parquet.`/data/t`'"
-        )
-    kind, folder = source[0].lower(), source[1]
+    kind, folder = _source("add_files", arguments)
     paths = [path for path, size in table.storage.list(folder) if size and _is_data(path, folder)]
     if not paths:
         raise InvalidArgumentError(f"add_files: there are no data files in {folder}")
@@ -119,6 +150,29 @@ def _add_files(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...
         return [(0, None)]
     partitions = snapshot.summary.get("changed-partition-count")
     return [(int(snapshot.summary.get("added-data-files", "0") or 0), None if partitions is None else int(partitions))]
+
+
+def _source(procedure: str, arguments: Arguments) -> tuple[FileFormat, str]:
+    """Return format and folder of the files that are taken over."""
+    parts = table_parts(arguments["source_table"])
+    kind = next((one for one in _FORMATS if one == parts[0].lower()), None)
+    if len(parts) != 2 or kind is None:  # noqa: PLR2004 - a format and a folder
+        raise UnsupportedFeatureError(
+            f"{procedure}: source_table {'.'.join(parts)!r} is not supported: pass a folder, as in 'parquet.`/data/t`'"
+        )
+    return kind, parts[1]
+
+
+def _snapshot(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
+    _positive("snapshot", arguments, "parallelism")
+    name = own_name(catalog, arguments)
+    kind, folder = _source("snapshot", arguments)
+    location = cast("str | None", arguments.get("location")) or catalog.default_location(name[:-1], name[-1])
+    if location.rstrip("/") == folder.rstrip("/"):
+        raise InvalidArgumentError(f"snapshot: the location must not be the folder of the source, {folder}")
+    properties = cast("Mapping[str, str]", arguments.get("properties", {}))
+    done = catalog.migrate(name, folder, format=kind, location=location, properties=properties)
+    return [(done.files,)]
 
 
 def _is_data(path: str, folder: str) -> bool:
@@ -209,7 +263,12 @@ PROCEDURES = (
     ),
     Procedure(
         "rewrite_manifests",
-        (_TABLE, Parameter("use_caching", "boolean"), Parameter("spec_id", "int")),
+        (
+            _TABLE,
+            Parameter("use_caching", "boolean"),
+            Parameter("spec_id", "int"),
+            Parameter("sort_by", "array<string>"),
+        ),
         (Column("rewritten_manifests_count", "int"), Column("added_manifests_count", "int")),
         _rewrite_manifests,
     ),
@@ -234,5 +293,18 @@ PROCEDURES = (
         ),
         (Column("added_files_count", "long"), Column("changed_partition_count", "long", nullable=True)),
         _add_files,
+    ),
+    Procedure(
+        "snapshot",
+        (
+            Parameter("source_table", "string", required=True),
+            _TABLE,
+            Parameter("location", "string"),
+            Parameter("properties", "map<string,string>"),
+            Parameter("parallelism", "int"),
+            Parameter("ignore_missing_files", "boolean"),
+        ),
+        (Column("imported_files_count", "long"),),
+        _snapshot,
     ),
 )

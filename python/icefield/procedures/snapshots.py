@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, cast
 
 from icefield.errors import InvalidArgumentError
 from icefield.procedures.declared import Arguments, Column, Parameter, Procedure
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from icefield.catalog import Catalog
     from icefield.table import Table
 
-__all__ = ["PROCEDURES", "named_table", "own_name", "time_of"]
+__all__ = ["PROCEDURES", "named_table", "own_name"]
 
 _TABLE = Parameter("table", "table", required=True)
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PREVIOUS = (Column("previous_snapshot_id", "long"), Column("current_snapshot_id", "long"))
 _PICKED = (Column("source_snapshot_id", "long"), Column("current_snapshot_id", "long"))
 
@@ -102,12 +102,7 @@ def _ancestors_of(catalog: Catalog, arguments: Arguments) -> list[tuple[object, 
         return []
     if table.snapshot_by_id(start) is None:
         raise InvalidArgumentError(f"ancestors_of: the table has no snapshot {start}")
-    return [(one.snapshot_id, time_of(one.timestamp_ms)) for one in table.metadata.ancestors(start)]
-
-
-def time_of(milliseconds: int) -> datetime:
-    """Return milliseconds from the epoch as a time."""
-    return _EPOCH + timedelta(milliseconds=milliseconds)
+    return [(one.snapshot_id, one.timestamp_ms) for one in table.metadata.ancestors(start)]
 
 
 _SNAPSHOT = Parameter("snapshot_id", "long", required=True)
@@ -143,7 +138,7 @@ PROCEDURES = (
     Procedure(
         "ancestors_of",
         (_TABLE, Parameter("snapshot_id", "long")),
-        (Column("snapshot_id", "long", nullable=True), Column("timestamp", "timestamp", nullable=True)),
+        (Column("snapshot_id", "long"), Column("timestamp", "long")),
         _ancestors_of,
     ),
 )
