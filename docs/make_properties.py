@@ -9,6 +9,7 @@ from pathlib import Path
 from icefield._core import table_properties
 from icefield.catalog.known import PROPERTIES
 from icefield.spark.tables.options import OPTIONS
+from icefield.spark.settings import SETTINGS
 
 PAGE = Path(__file__).with_name("properties.md")
 HEAD = """# Properties and options
@@ -28,9 +29,9 @@ the reason), or *refused* with an error that gives the reason.
 - **Options of `format("icefield")`** are all known: any other name is refused, except catalog properties (`uri`,
   `warehouse`, `s3.*`, ...). Read options are refused on writes, and write options on reads.
 - `Table.scan(options=...)` takes `split-size`, `lookback` and `file-open-cost`.
-- Spark session settings that begin with `spark.sql.iceberg.` belong to Java's connector and are not read.
-  `icefield.spark.read` and `append` do read `spark.wap.id` and `spark.wap.branch`. `format("icefield")` sees them only
-  when it writes: name the branch when you read.
+- **Settings of a Spark session**, `spark.sql.iceberg.*`, are those of the last table: `session.sql` and the writes of
+  `icefield.spark` read them, `format("icefield")` does not. `spark.wap.id` and `spark.wap.branch` are read by both;
+  `format("icefield")` sees them only when it writes: name the branch when you read.
 """
 
 
@@ -62,6 +63,14 @@ def page() -> str:
         (named(one.name), one.use, one.effect, one.why + (f" (except `{one.allowed[0]}`)" if one.allowed else ""))
         for one in OPTIONS
     )
+    settings = sorted(
+        (
+            named(f"spark.sql.iceberg.{one.name}"),
+            one.effect,
+            one.why + (f" (except `{one.allowed[0]}`)" if one.allowed else ""),
+        )
+        for one in SETTINGS
+    )
     parts = [
         HEAD,
         table("Properties of tables", ("name", "meaning", "values", "default", "effect", "reason"), properties),
@@ -69,6 +78,8 @@ def page() -> str:
         table("Properties of catalogs and storage", ("name", "effect", "reason"), catalogs),
         "",
         table('Options of `format("icefield")`', ("name", "used in", "effect", "reason"), options),
+        "",
+        table("Settings of a Spark session", ("name", "effect", "reason"), settings),
     ]
     return "\n".join(parts) + "\n"
 

@@ -114,7 +114,7 @@ def write(
         numbers = ("file_count", "row_count", "byte_count")
         whole = new.select(F.lit("added").alias("part"), "files", *numbers, *(F.lit(0).alias(n) for n in COUNTS))
         return changed(run(target, plan, None, others=[whole, *removals(target, plan)]))
-    new_write = Write.of_schema(target.table, schema, settings=settings, evolve=columns["evolve"])
+    new_write = Write.of_schema(target.table, schema, target.properties, settings=settings, evolve=columns["evolve"])
     written, jobs = new_write.run(df, target.table, distribution)
     if dry_run:
         added = counted(written)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from icefield.spark.reads.reading import decoded
 from icefield.spark.sessions.audit import session_audit, write_target
 from icefield.spark.sessions.session import at_once
 from icefield.spark.tables.opening import opened
+from icefield.spark.settings import write_defaults
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,6 +77,8 @@ class Target:
     #: Entries of the snapshot's summary.
     summary: Mapping[str, str]
     options: ChangeOptions
+    #: Table properties that settings of the session replace.
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -92,7 +95,9 @@ class Target:
         if found is not _HELD.get():
             found.refresh()
         branch, staged = write_target(found, options.get("branch"), session_audit(spark))
-        return cls(spark, found, branch, {**(options.get("snapshot_properties") or {}), **staged}, options)
+        session = write_defaults(spark)
+        summary = {**session.summary, **(options.get("snapshot_properties") or {}), **staged}
+        return cls(spark, found, branch, summary, options, session.properties(found))
 
     @property
     def made_before(self) -> bool:
@@ -121,6 +126,7 @@ class Target:
             mode=self.options.get("mode"),
             isolation=isolation,
             branch=self.branch,
+            properties=self.properties,
             widened_by=widened_by,
         )
 
@@ -159,10 +165,10 @@ def target_rows(target: Target, plan: RowChangePlan, columns: Iterable[str] | No
 def refuse_cut(schema: Schema, kept: Iterable[str]) -> None:
     """Refuse to write columns again whose values Spark cannot hold."""
     names = set(kept)
-    for field in schema.fields:
-        if field.name in names and _has_nanoseconds(field.field_type):
+    for one in schema.fields:
+        if one.name in names and _has_nanoseconds(one.field_type):
             raise UnsupportedFeatureError(
-                f"column {field.name}: Spark has no nanoseconds, so rows that keep their values of {field.field_type} "
+                f"column {one.name}: Spark has no nanoseconds, so rows that keep their values of {one.field_type} "
                 "would lose some: change them by icefield.Table, in the driver"
             )
 

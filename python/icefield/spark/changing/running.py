@@ -269,7 +269,7 @@ def _payload(target: Target, how: _Tasks, actions: DataFrame, number: int) -> Da
     keys = partition_keys(sent, target.table) if data else []
     names = free_names(sent.columns, len(keys))
     keyed = with_keys(sent, keys, names)
-    none = distribution_of(target.table, target.options.get("distribution")) == "none"
+    none = distribution_of(target.spark, target.table, target.options.get("distribution")) == "none"
     spread = F.spark_partition_id().cast("bigint") if none or not keys else F.xxhash64(*names)
     keyed = keyed.withColumn(_TARGET_TASK, F.when(writes, spread).otherwise(F.xxhash64(FILE)))
     shuffled = keyed.repartition(number, _TARGET_TASK)

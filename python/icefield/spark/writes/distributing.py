@@ -11,9 +11,10 @@ import pyspark.sql.functions as F  # noqa: N812
 from icefield.errors import InvalidArgumentError
 from icefield.spark.columns.types import readable_columns
 from icefield.spark.writes.keys import PartitionKey, with_keys
+from icefield.spark.settings import write_defaults
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from icefield.table import Table
     from icefield.transforms import Transform
@@ -28,8 +29,8 @@ _KEY = "_icefield_key_"
 _OPEN_FILES = 64
 
 
-def distribution_of(table: Table, distribution: str | None) -> str:
-    """Return how rows are brought together, by the table's property if nothing is given.
+def distribution_of(spark: SparkSession, table: Table, distribution: str | None) -> str:
+    """Return how rows are brought together, by the session's setting or the table's property if nothing is given.
 
     Raises
     ------
@@ -37,7 +38,8 @@ def distribution_of(table: Table, distribution: str | None) -> str:
         If there is no such distribution.
 
     """
-    mode = distribution or table.properties.get("write.distribution-mode", "hash")
+    own = table.properties.get("write.distribution-mode", "hash")
+    mode = distribution or write_defaults(spark).distribution or own
     if mode not in {"hash", "range", "none"}:
         raise InvalidArgumentError(f"expected the distribution 'hash', 'range' or 'none', got {mode!r}")
     return mode
@@ -53,7 +55,7 @@ def free_names(columns: Iterable[str], number: int) -> list[str]:
 
 def distributed(df: DataFrame, table: Table, distribution: str | None = None) -> tuple[DataFrame, bool]:
     """Group the rows by partition; also return whether each task's rows are sorted by partition."""
-    mode = distribution_of(table, distribution)
+    mode = distribution_of(df.sparkSession, table, distribution)
     keys = partition_keys(df, table) if mode != "none" else []
     order = _order(df, table) if mode == "range" else []
     if not keys and not order:

@@ -25,6 +25,7 @@ from icefield.spark.sessions.jobs import Jobs
 from icefield.spark.sessions.workers import begin_task, drivers_python
 from icefield.spark.tables.opening import keywords_of, opened
 from icefield.spark.writes.distributing import Distribution, distributed
+from icefield.spark.settings import write_defaults
 from icefield.table import RowsChanged
 from icefield.table.merging import SchemaMode, written_columns
 
@@ -135,11 +136,14 @@ def append(
     df = named_as_table(df, target.schema())
     columns = written_columns(schema_mode)
     settings = WriteSettings(memory_limit, allow_missing=columns["allow_missing"], dry_run=dry_run)
-    write = Write.of_schema(target, arrow_schema(df.schema), settings=settings, evolve=columns["evolve"])
+    session = write_defaults(df.sparkSession)
+    own = session.properties(target)
+    write = Write.of_schema(target, arrow_schema(df.schema), own, settings=settings, evolve=columns["evolve"])
     written, jobs = write.run(df, target, distribution)
     if dry_run:
         return counted(written)
-    write.commit(target, written, where, {**(snapshot_properties or {}), **staged}, idempotency_key, jobs.lost_some)
+    summary = {**session.summary, **(snapshot_properties or {}), **staged}
+    write.commit(target, written, where, summary, idempotency_key, jobs.lost_some)
     return target
 
 
