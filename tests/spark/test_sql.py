@@ -83,6 +83,13 @@ QUERIES = [
     ("DESCRIBE c.db.t", [("id", "bigint", None), ("name", "string", None)]),
     ("DESCRIBE c.db.t NAME", [("col_name", "name"), ("comment", "NULL"), ("data_type", "string")]),
     ("DESCRIBE NAMESPACE c.db", [("Catalog Name", "c"), ("Namespace Name", "db")]),
+    ("DESCRIBE c.db.t.refs", [
+        ("max_reference_age_in_ms", "bigint", None), ("max_snapshot_age_in_ms", "bigint", None),
+        ("min_snapshots_to_keep", "int", None), ("name", "string", None), ("snapshot_id", "bigint", None),
+        ("type", "string", None)]),
+    ("SELECT id, _pos, _spec_id, _file IS NULL FROM c.db.t WHERE _pos > 0", [(2, 1, 0, False)]),
+    ("SELECT count(DISTINCT x._file), max(_pos * 1) FROM c.db.t x", [(2, 1)]),
+    ("SELECT *, _file FROM c.db.t", "line 1, column 11: _file beside * is not supported: name the columns"),
     ("SHOW TBLPROPERTIES c.db.t ('x')", [("x", "Table c.db.t does not have property: x")]),
     # What is Spark's alone.
     ("SELECT 1 + 1", [(2,)]),
@@ -180,7 +187,7 @@ def test_a_table_is_defined_changed_and_dropped(session: SqlSession, catalog: ic
            TBLPROPERTIES ('format-version' = 3)""",
         "CREATE TABLE IF NOT EXISTS c.made.t (other int)",
         "ALTER TABLE c.made.t ADD COLUMNS (s.b array<string> COMMENT 'new' FIRST, d string DEFAULT concat('x', 'y'))",
-        "ALTER TABLE c.made.t ALTER COLUMN ID TYPE bigint",
+        "ALTER TABLE c.made.t CHANGE COLUMN ID TYPE bigint, ID COMMENT 'the key', d SET DEFAULT 'xy'",
         "ALTER TABLE c.made.t ALTER COLUMN d AFTER id",
         "ALTER TABLE c.made.t RENAME COLUMN `odd ``name` TO plain",
         "ALTER TABLE c.made.t SET IDENTIFIER FIELDS id",
@@ -211,7 +218,8 @@ def test_a_table_is_defined_changed_and_dropped(session: SqlSession, catalog: ic
     ]
     order = [(str(f.transform), str(f.direction), str(f.null_order)) for f in table.sort_order().fields]
     assert order == [("identity", "desc", "nulls-last"), ("bucket[2]", "asc", "nulls-first")]
-    expected = {"a.b": "c", "comment": "other", "write.distribution-mode": "hash"}
+    user = session.sql("SELECT current_user()").collect()[0][0]
+    expected = {"a.b": "c", "comment": "other", "write.distribution-mode": "hash", "owner": user}
     assert expected.items() <= table.properties.items()
     assert "d" not in table.properties
     refs = table.refs()
@@ -221,7 +229,7 @@ def test_a_table_is_defined_changed_and_dropped(session: SqlSession, catalog: ic
     assert rows(session, "SELECT id, plain FROM c.made.t.branch_b") == [(1, "one"), (2, "two")]
     assert rows(session, "SHOW PARTITIONS c.made.t") == [("hour=null/plain_trunc_2=on",)]
     [(created,)] = rows(session, "SHOW CREATE TABLE c.made.t")
-    session.sql(created.replace("`made`.`t`", "`made`.`u`").replace("/made/t'", "/made/u'"))
+    session.sql(created.replace("c.made.t ", "c.made.u ").replace("/made/t'", "/made/u'"))
     again = catalog.load_table("made.u")
     assert [(f.name, f.doc, f.write_default) for f in again.schema().fields] == [
         (f.name, f.doc, f.write_default) for f in table.schema().fields

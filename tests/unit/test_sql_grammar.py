@@ -44,6 +44,10 @@ def column(name: str, kind: str, *rest: object) -> tuple[object, ...]:
     return ("ColumnDefinition", tuple(name.split(".")), kind, *rest, *defaults[len(rest) :])
 
 
+def changed(name: str, *rest: object) -> tuple[object, ...]:
+    return ("AlterColumn", tuple(name.split(".")), *rest)
+
+
 def term(name: str, transform: str = "identity", own: str | None = None) -> tuple[object, ...]:
     return ("PartitionTerm", tuple(name.split(".")), transform, own)
 
@@ -60,14 +64,20 @@ ALTERED = [
     ("DROP COLUMN a.b", ("DropColumns", (("a", "b"),), False)),
     ("DROP COLUMNS IF EXISTS (a, `b.c`)", ("DropColumns", (("a",), ("b.c",)), True)),
     ("RENAME COLUMN a.b TO c", ("RenameColumn", ("a", "b"), "c")),
-    ("ALTER COLUMN a TYPE bigint", ("AlterColumn", ("a",), "bigint", None, None, (), None, False)),
-    ("ALTER COLUMN a COMMENT 'x'", ("AlterColumn", ("a",), None, "x", None, (), None, False)),
-    ("ALTER COLUMN a SET NOT NULL", ("AlterColumn", ("a",), None, None, True, (), None, False)),
-    ("ALTER COLUMN a DROP NOT NULL", ("AlterColumn", ("a",), None, None, False, (), None, False)),
-    ("ALTER COLUMN a SET DEFAULT 'x'", ("AlterColumn", ("a",), None, None, None, (), "'x'", False)),
-    ("ALTER COLUMN a DROP DEFAULT", ("AlterColumn", ("a",), None, None, None, (), None, True)),
-    ("ALTER COLUMN a FIRST", ("AlterColumn", ("a",), None, None, None, ("first",), None, False)),
-    ("ALTER COLUMN a.b AFTER `c d`", ("AlterColumn", ("a", "b"), None, None, None, ("after", "c d"), None, False)),
+    ("ALTER COLUMN a TYPE bigint", ("AlterColumns", (changed("a", "bigint", None, None, (), None, False),))),
+    ("ALTER COLUMN a COMMENT 'x'", ("AlterColumns", (changed("a", None, "x", None, (), None, False),))),
+    ("ALTER COLUMN a SET NOT NULL", ("AlterColumns", (changed("a", None, None, True, (), None, False),))),
+    ("ALTER COLUMN a DROP NOT NULL", ("AlterColumns", (changed("a", None, None, False, (), None, False),))),
+    ("ALTER COLUMN a SET DEFAULT 'x'", ("AlterColumns", (changed("a", None, None, None, (), "'x'", False),))),
+    ("ALTER COLUMN a DROP DEFAULT", ("AlterColumns", (changed("a", None, None, None, (), None, True),))),
+    ("ALTER COLUMN a FIRST", ("AlterColumns", (changed("a", None, None, None, ("first",), None, False),))),
+    ("ALTER COLUMN a.b AFTER `c d`", (
+        "AlterColumns", (changed("a.b", None, None, None, ("after", "c d"), None, False),))),
+    ("CHANGE a TYPE int, b.c SET DEFAULT f(1, 2), d FIRST", ("AlterColumns", (
+        changed("a", "int", None, None, (), None, False),
+        changed("b.c", None, None, None, (), "f(1, 2)", False),
+        changed("d", None, None, None, ("first",), None, False)))),
+    ("SET LOCATION 'x'", ("SetProperties", {"location": "x"})),
     ("ADD PARTITION FIELD a", ("AddPartitionField", term("a"))),
     ("ADD PARTITION FIELD bucket(16, a.b) AS x", ("AddPartitionField", term("a.b", "bucket[16]", "x"))),
     ("ADD PARTITION FIELD truncate(a, 4)", ("AddPartitionField", term("a", "truncate[4]"))),
@@ -261,8 +271,6 @@ REFUSED = [
     ("CREATE TABLE t (a int) STORED AS orc", "line 1, column 24: STORED of CREATE TABLE is not supported"),
     ("CREATE TABLE t (a int GENERATED ALWAYS AS (1))", "line 1, column 23: generated columns are not supported"),
     ("ALTER TABLE t ADD PARTITION (a = 1)", "use ADD PARTITION FIELD"),
-    ("ALTER TABLE t SET LOCATION 'x'", "update_location"),
-    ("ALTER TABLE t CHANGE COLUMN a b int", "use ALTER COLUMN"),
     ("TRUNCATE TABLE t PARTITION (a = 1)", "use DELETE FROM"),
     ("DESCRIBE t PARTITION (a = 1)", "metadata table partitions"),
     ("INSERT OVERWRITE DIRECTORY 'x' SELECT 1", "line 1, column 18"),
@@ -432,7 +440,7 @@ def test_texts_are_what_spark_reads_in_them() -> None:
 def test_every_statement_has_a_class_that_is_used() -> None:
     seen = {type(parsed(text)).__name__ for text, _ in STATEMENTS}
     actions = {type(found.action).__name__ for text, _ in STATEMENTS if isinstance(found := parsed(text), s.Alter)}
-    parts = {"Assignment", "MergeClause", "PartitionTerm", "SortTerm", "ColumnDefinition"}
+    parts = {"AlterColumn", "Assignment", "MergeClause", "PartitionTerm", "SortTerm", "ColumnDefinition"}
     assert set(s.__all__) == seen | actions | parts
 
 

@@ -10,11 +10,12 @@ from pyspark.sql import types as st
 from icefield.errors import InvalidArgumentError
 from icefield.schema import Schema
 from icefield.spark.columns.types import iceberg_schema, spark_schema
+from icefield.spark.sql.defining import RESERVED
 from icefield.spark.sql.grammar.statements import (
     AddColumns,
     AddPartitionField,
     Alter,
-    AlterColumn,
+    AlterColumns,
     DropColumns,
     DropPartitionField,
     DropReference,
@@ -116,20 +117,21 @@ def _rename_column(run: Run, table: Table, action: RenameColumn) -> None:
         change.rename_column(_path(run, table, action.column), action.new_name)
 
 
-def _alter_column(run: Run, table: Table, action: AlterColumn) -> None:
-    path = _path(run, table, action.column)
-    kind = None if action.type is None else _type(run.type_of(action.type))
-    default = None
-    if action.default is not None:
-        field = table.schema().find_field(".".join(path))
-        [default] = run.constants([action.default], [_spark_type(field.field_type)])
+def _alter_columns(run: Run, table: Table, action: AlterColumns) -> None:
+    done = [(column, _path(run, table, column.column)) for column in action.columns]
+    wanted = [(path, column.default) for column, path in done if column.default]
+    kinds = [_spark_type(table.schema().find_field(".".join(path)).field_type) for path, _ in wanted]
+    values = run.constants([piece for _, piece in wanted], kinds)
+    defaults = {path: value for (path, _), value in zip(wanted, values, strict=True)}
     with table.update_schema(case_sensitive=run.case_sensitive) as change:
-        if action.default is not None or action.drops_default:
-            change.set_default_value(path, default)
-        elif action.position:
-            _move(change, path, action.position)
-        else:
-            change.update_column(path, kind, action.required, action.comment)
+        for column, path in done:
+            if path in defaults or column.drops_default:
+                change.set_default_value(path, defaults.get(path))
+            elif column.position:
+                _move(change, path, column.position)
+            else:
+                kind = None if column.type is None else _type(run.type_of(column.type))
+                change.update_column(path, kind, column.required, column.comment)
 
 
 def _spark_type(kind: Type) -> st.DataType:
@@ -259,6 +261,7 @@ _RESERVED = {
     "default-sort-order": "ALTER TABLE … WRITE ORDERED BY",
     "identifier-fields": "ALTER TABLE … SET IDENTIFIER FIELDS",
     "default-partition-spec": "ALTER TABLE … ADD, DROP or REPLACE PARTITION FIELD",
+    **{key: instead for key, instead in RESERVED.items() if key != "location"},
     "current-schema": "ALTER TABLE … ADD, DROP or ALTER COLUMN",
     "current-snapshot-summary": "'current-snapshot-id'",
     "current-snapshot-timestamp-ms": "'current-snapshot-id'",
@@ -304,7 +307,7 @@ _CHANGES: dict[type, Callable[..., None]] = {
     AddColumns: _add,
     DropColumns: _drop,
     RenameColumn: _rename_column,
-    AlterColumn: _alter_column,
+    AlterColumns: _alter_columns,
     AddPartitionField: _add_field,
     DropPartitionField: _drop_field,
     ReplacePartitionField: _replace_field,

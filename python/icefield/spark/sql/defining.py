@@ -36,11 +36,19 @@ if TYPE_CHECKING:
     from icefield.spark.sql.catalogs import Target
     from icefield.table import Table
 
-__all__ = ["create_table", "drop_table", "namespaces", "truncate"]
+__all__ = ["RESERVED", "create_table", "drop_table", "namespaces", "truncate"]
 
 #: What Java's connector takes behind USING, and the file format that a table then has.
 _PROVIDERS = {"iceberg": None, "parquet": "parquet", "orc": "orc", "avro": "avro"}
 _FIRST_FIELD = 1000
+#: Properties that Spark reserves, and what sets what they are about.
+RESERVED = {
+    "external": "nothing: it is about tables of Hive",
+    "is_managed_location": "nothing: it is about tables of Hive",
+    "location": "LOCATION",
+    "owner": "nothing: it is the current user",
+    "provider": "USING",
+}
 
 
 def create_table(run: Run, parsed: CreateTable, target: Target) -> None:
@@ -59,14 +67,14 @@ def create_table(run: Run, parsed: CreateTable, target: Target) -> None:
         raise run.statement.error(
             parsed.columns[0].path.start, "a table of a query has the columns of that; give them names and types there"
         )
-    schema = _schema(run, parsed.columns) if frame is None else iceberg_schema(_optional(frame.schema))
+    schema = _schema(run, parsed.columns) if frame is None else iceberg_schema(frame.schema.toNullable())
     spec = _spec(run, parsed.partitioning, schema)
     properties = _properties(run, parsed)
     if exists:
         with catalog.replace_table_transaction(name, schema, parsed.location, spec, properties=properties) as change:
             if frame is not None:
                 # In the driver: the rows become visible with the rest of the change.
-                change.append(rows_of(frame))
+                change.overwrite(rows_of(frame))
         return
     table = catalog.create_table(name, schema, parsed.location, spec, properties=properties)
     if frame is None:
@@ -87,11 +95,6 @@ def _drop_empty(target: Target, made: Table) -> None:
         now = target.table()
         if now.table_uuid == made.table_uuid and not now.snapshots():
             target.catalog.drop_table(target.identifier)
-
-
-def _optional(schema: st.StructType) -> st.StructType:
-    """Return the columns of a query, which may be null in the table, as in Spark."""
-    return st.StructType([st.StructField(one.name, one.dataType, True, one.metadata) for one in schema.fields])
 
 
 def _schema(run: Run, columns: tuple[ColumnDefinition, ...]) -> Schema:
@@ -141,7 +144,10 @@ def _properties(run: Run, parsed: CreateTable) -> dict[str, str]:
         found.setdefault("write.format.default", file_format)
     if parsed.comment is not None:
         found["comment"] = parsed.comment
-    return found
+    for key in found:
+        if (instead := RESERVED.get(key)) is not None:
+            raise run.statement.error(parsed.name.start, f"{key!r} is no property that can be set: use {instead}")
+    return {**found, "owner": run.user()}
 
 
 def drop_table(run: Run, parsed: DropTable, target: Target) -> None:
@@ -166,10 +172,11 @@ def namespaces(
     """Create, drop or change a namespace."""
     catalog, name = target.catalog, target.identifier
     if isinstance(parsed, CreateNamespace):
+        made = {**parsed.properties, "owner": run.user()}
         if parsed.if_not_exists:
-            catalog.create_namespace_if_not_exists(name, dict(parsed.properties))
+            catalog.create_namespace_if_not_exists(name, made)
         else:
-            catalog.create_namespace(name, dict(parsed.properties))
+            catalog.create_namespace(name, made)
     elif isinstance(parsed, DropNamespace):
         if not parsed.if_exists or catalog.namespace_exists(name):
             with run.at(parsed.name.start):

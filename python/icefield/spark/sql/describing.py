@@ -6,20 +6,30 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from icefield.errors import NotFoundError
 from icefield.spark.columns.types import spark_schema
 from icefield.spark.sql import viewing
+from icefield.spark.sql.catalogs import Selected
 from icefield.spark.sql.grammar.statements import Describe, DescribeNamespace, Show
 from icefield.spark.sql.literals import literal, quoted_name, quoted_text
+from icefield.spark.sql.defining import RESERVED
+from icefield.spark.sql.sources import PLACES
 from icefield.view import View
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from icefield.schema import Schema
     from icefield.spark.sql.catalogs import Target
     from icefield.spark.sql.running import Run
     from icefield.table import Table
 
 __all__ = ["describe", "describe_namespace", "show"]
+
+#: Properties of tables and namespaces that Spark shows in places of their own.
+_RESERVED = (*RESERVED, "comment")
+#: Names that stand without backquotes, as Spark writes them.
+_PLAIN = re.compile(r"(?!\d+$)[A-Za-z0-9_]+", re.ASCII)
 
 
 def show(run: Run, parsed: Show, target: Target) -> DataFrame:
@@ -37,7 +47,7 @@ def show(run: Run, parsed: Show, target: Target) -> DataFrame:
         return run.result("partition string", [(path,) for path in _partitions(table)])
     if parsed.what == "create table":
         return run.result("createtab_stmt string", [(_created(table, str_of(target)),)])
-    shown = _properties(table)
+    shown = {key: value for key, value in _properties(table).items() if key not in _RESERVED}
     if parsed.key is None:
         return run.result("key string, value string", sorted(shown.items()))
     missing = f"Table {target} does not have property: {parsed.key}"
@@ -46,7 +56,12 @@ def show(run: Run, parsed: Show, target: Target) -> DataFrame:
 
 def str_of(target: Target) -> str:
     """Return the name of a table as SQL."""
-    return quoted_name(target.catalog_name, *target.identifier)
+    return _named(target.catalog_name, *target.identifier)
+
+
+def _named(*parts: str) -> str:
+    """Return a name as SQL, with backquotes where they are needed."""
+    return ".".join(part if _PLAIN.fullmatch(part) else quoted_name(part) for part in parts)
 
 
 def _listed(run: Run, parsed: Show, target: Target) -> DataFrame:
@@ -106,7 +121,7 @@ def _terms(table: Table) -> list[str]:
     for field in table.spec().fields:
         if field.transform.is_void or field.source_id is None:
             continue
-        name = quoted_name(*(schema.find_column_name(field.source_id) or field.name).split("."))
+        name = _named(*(schema.find_column_name(field.source_id) or field.name).split("."))
         transform = field.transform
         width = transform.num_buckets or transform.width
         if transform.is_identity:
@@ -123,7 +138,7 @@ def _created(table: Table, name: str) -> str:
     columns = []
     for field, own in zip(spark_schema(table.schema()).fields, table.schema().fields, strict=True):
         parts = [
-            quoted_name(field.name),
+            _named(field.name),
             field.dataType.simpleString().upper() if own.field_type.is_primitive else field.dataType.simpleString(),
         ]
         parts += ["NOT NULL"] if own.required else []
@@ -137,8 +152,8 @@ def _created(table: Table, name: str) -> str:
     if (comment := shown.pop("comment", None)) is not None:
         lines.append(f"COMMENT {quoted_text(comment)}")
     lines.append(f"LOCATION {quoted_text(table.location())}")
-    for derived in ("format", "current-snapshot-id"):
-        shown.pop(derived)
+    for derived in ("format", "current-snapshot-id", *_RESERVED):
+        shown.pop(derived, None)
     pairs = [f"{quoted_text(key)} = {quoted_text(value)}" for key, value in sorted(shown.items())]
     lines.append("TBLPROPERTIES (\n  " + ",\n  ".join(pairs) + ")")
     return "\n".join(lines) + "\n"
@@ -146,23 +161,31 @@ def _created(table: Table, name: str) -> str:
 
 def describe(run: Run, parsed: Describe, target: Target) -> DataFrame:
     """Return the columns of a table, its partitioning, and with EXTENDED the rest."""
-    table = viewing.table_or_view(run, parsed.name, target)
-    if isinstance(table, View):
-        return viewing.described(run, parsed, target, table)
-    fields = spark_schema(table.schema()).fields
+    try:
+        found = viewing.table_or_view(run, parsed.name, target)
+    except NotFoundError:
+        with run.at(parsed.name.start):
+            chosen = run.selected(target)
+    else:
+        if isinstance(found, View):
+            return viewing.described(run, parsed, target, found)
+        chosen = Selected(found)
+    table = chosen.table
     if parsed.column is not None:
-        return _described_column(run, parsed, table)
-    docs = {field.name: field.doc for field in table.schema().fields}
-    rows: list[tuple[str, str, str | None]] = [
-        (one.name, one.dataType.simpleString(), docs[one.name]) for one in fields
-    ]
-    if terms := _terms(table):
+        return _described_column(run, parsed, _shown_schema(run, parsed, chosen))
+    schema = _shown_schema(run, parsed, chosen)
+    rows = _columns(schema)
+    if chosen.metadata is None and (terms := _terms(table)):
         rows += [("", "", ""), ("# Partitioning", "", "")]
         rows += [(f"Part {place}", term, "") for place, term in enumerate(terms)]
-    if parsed.extended:
+    if parsed.extended and chosen.metadata is None:
+        places = _columns(table.scan(selected_fields=PLACES).projection())
         shown = _properties(table)
-        pairs = ",".join(f"{key}={value}" for key, value in sorted(shown.items()))
+        pairs = ",".join(f"{key}={value}" for key, value in sorted(shown.items()) if key not in _RESERVED)
         rows += [
+            ("", "", ""),
+            ("# Metadata Columns", "", ""),
+            *((name, kind, "") for name, kind, _ in places),
             ("", "", ""),
             ("# Detailed Table Information", "", ""),
             ("Name", str(target), ""),
@@ -170,17 +193,29 @@ def describe(run: Run, parsed: Describe, target: Target) -> DataFrame:
             *([("Comment", shown["comment"], "")] if "comment" in shown else []),
             ("Location", table.location(), ""),
             ("Provider", "iceberg", ""),
+            *([("Owner", shown["owner"], "")] if "owner" in shown else []),
             ("Table Properties", f"[{pairs}]", ""),
         ]
     return run.result("col_name string, data_type string, comment string", rows)
 
 
-def _described_column(run: Run, parsed: Describe, table: Table) -> DataFrame:
+def _shown_schema(run: Run, parsed: Describe, chosen: Selected) -> Schema:
+    if chosen.metadata == "changes":
+        raise run.statement.refusal(parsed.name.start, "DESCRIBE of changes is not supported: SELECT from them")
+    return chosen.table.schema() if chosen.metadata is None else chosen.table.inspect.schema(chosen.metadata)
+
+
+def _columns(schema: Schema) -> list[tuple[str, str, str | None]]:
+    docs = {field.name: field.doc for field in schema.fields}
+    return [(one.name, one.dataType.simpleString(), docs[one.name]) for one in spark_schema(schema).fields]
+
+
+def _described_column(run: Run, parsed: Describe, schema: Schema) -> DataFrame:
     name = parsed.column
     if name is None or len(name.parts) != 1:
         raise run.statement.error(parsed.name.end, f"expected the name of one column, got {name}")
-    own = table.schema().find_field(name.parts[0], run.case_sensitive)
-    kind = next(one.dataType for one in spark_schema(table.schema()).fields if one.name == own.name)
+    own = schema.find_field(name.parts[0], run.case_sensitive)
+    kind = next(one.dataType for one in spark_schema(schema).fields if one.name == own.name)
     rows = [("col_name", own.name), ("data_type", kind.simpleString()), ("comment", own.doc or "NULL")]
     return run.result("info_name string, info_value string", rows)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement
 from icefield.spark.sql.literals import literal, quoted_name, quoted_text
 from icefield.spark.sql.pruning import needed, stand_in
 from icefield.spark.sql.queries import Edit, Moment, TableUse, edited, tables_in
-from icefield.spark.sql.sources import Source, view_of, with_columns
+from icefield.spark.sql.sources import Source, metadata_columns, view_of, with_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +40,7 @@ Args: TypeAlias = Mapping[str, object] | Sequence[object] | None
 _FIRST_NUMBER = 7_000_000_000
 #: Functions that return the current catalog or namespace.
 CURRENT = ("current_catalog", "current_database", "current_schema")
+_BEFORE_STAR = frozenset({"SELECT", "DISTINCT", "ALL", ",", "."})
 _OPERANDS = frozenset({"word", "quoted", "string", "number"})
 
 
@@ -124,6 +126,10 @@ class Run:
     def case_sensitive(self) -> bool:
         """Whether names of columns are case-sensitive in the session."""
         return str(self.spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+
+    def user(self) -> str:
+        """Return the name of Spark's user, who owns the tables and namespaces that are made."""
+        return str(self.spark.sql("SELECT current_user()").collect()[0][0])
 
     # Arguments
 
@@ -358,19 +364,31 @@ class Run:
         as_of: int | str | datetime | None = chosen.as_of
         if chosen.timestamp_ms is not None:
             as_of = datetime.fromtimestamp(chosen.timestamp_ms / 1000, timezone.utc)
+        places = () if chosen.metadata else self._places(chosen.table)
         if moment is None:
-            return Source(self.spark, chosen, as_of)
+            return Source(self.spark, chosen, as_of, places)
         at = moment.value.start
         if as_of is not None:
             raise self.statement.error(at, f"{name} names a snapshot already")
         if chosen.metadata == "changes":
             raise self.statement.refusal(at, "changes AS OF a moment are not supported: use create_changelog_view")
-        found = Source(self.spark, chosen, self._as_of(moment))
+        found = Source(self.spark, chosen, self._as_of(moment), places)
         try:
             _ = found.scan
         except InvalidArgumentError as error:
             raise self.statement.error(at, str(error)) from error
         return found
+
+    def _places(self, table: Table) -> tuple[str, ...]:
+        """Return the metadata columns of a table that the statement names, which ``*`` does not stand for."""
+        tokens = self.statement.tokens
+        words = {one.text.lower(): one for one in tokens if one.kind in ("word", "quoted")}
+        named = tuple(name for name in metadata_columns(table) if name in words)
+        if named and any(one.text == "*" and before.text.upper() in _BEFORE_STAR for before, one in pairwise(tokens)):
+            raise self.statement.refusal(
+                words[named[0]].start, f"{named[0]} beside * is not supported: name the columns"
+            )
+        return named
 
     def _as_of(self, moment: Moment) -> int | str | datetime:
         """Return the snapshot id, the name or the time that AS OF says."""

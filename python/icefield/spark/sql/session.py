@@ -312,10 +312,7 @@ class SqlSession:
         if target is None:
             return run.whole()
         table = run.table(parsed.name, _required(run, parsed.name, target))
-        if parsed.comment is None:
-            table.update_properties(removals=["comment"])
-        else:
-            table.update_properties({"comment": parsed.comment})
+        table.update_properties({"comment": parsed.comment or ""})
         return run.nothing()
 
     def _namespace(self, run: Run, parsed: Any) -> DataFrame:

@@ -26,9 +26,23 @@ if TYPE_CHECKING:
     from icefield.scan import TableScan
     from icefield.spark.sql.catalogs import Selected, Target
     from icefield.spark.sql.pruning import Needed
+    from icefield.table import Table
     from icefield.view import View
 
-__all__ = ["Source", "view_of", "with_columns"]
+__all__ = ["PLACES", "Source", "metadata_columns", "view_of", "with_columns"]
+
+#: Columns that tell the place of a row; of tables of version 3 there are `_IDS` too.
+PLACES = ("_spec_id", "_partition", "_file", "_pos", "_deleted")
+_IDS = ("_row_id", "_last_updated_sequence_number")
+_WITH_IDS = 3
+
+
+def metadata_columns(table: Table) -> tuple[str, ...]:
+    """Return the metadata columns that a query of a table may name, but those that are columns of the table."""
+    own = {field.name.lower() for field in table.schema().fields}
+    there = (*PLACES[:-1], *(_IDS if table.format_version >= _WITH_IDS else ()))
+    return tuple(name for name in there if name not in own)
+
 
 #: Types of Spark whose values fit into each of the wider ones that follow.
 _WIDER = (
@@ -97,6 +111,8 @@ class Source:
     spark: SparkSession
     chosen: Selected
     as_of: int | str | datetime | None
+    #: Metadata columns that the rows have behind their own.
+    places: tuple[str, ...] = ()
 
     @cached_property
     def scan(self) -> TableScan | None:
@@ -104,7 +120,8 @@ class Source:
         return None if self.chosen.metadata else self._scan()
 
     def _scan(self, row_filter: Expression | None = None, columns: list[str] | None = None) -> TableScan:
-        return chosen_scan(self.spark, self.chosen.table, row_filter, columns, self.as_of, catalog=None, properties={})
+        taken = ["*", *self.places] if columns is None and self.places else columns
+        return chosen_scan(self.spark, self.chosen.table, row_filter, taken, self.as_of, catalog=None, properties={})
 
     def read(self, need: Needed | None = None) -> DataFrame:
         """Read it; columns that are not needed are null in all rows."""

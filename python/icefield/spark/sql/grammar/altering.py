@@ -11,6 +11,7 @@ from icefield.spark.sql.grammar.statements import (
     Alter,
     AlterAction,
     AlterColumn,
+    AlterColumns,
     ColumnDefinition,
     DropColumns,
     DropPartitionField,
@@ -85,7 +86,15 @@ def _rename_column(cursor: Cursor) -> AlterAction:
     return RenameColumn(column, cursor.part("a column"))
 
 
-def _alter_column(cursor: Cursor) -> AlterAction:
+def _alter_columns(cursor: Cursor) -> AlterAction:
+    """Return the changes of columns, each with its name in front."""
+    columns = [_alter_column(cursor)]
+    while cursor.take(","):
+        columns.append(_alter_column(cursor))
+    return AlterColumns(tuple(columns))
+
+
+def _alter_column(cursor: Cursor) -> AlterColumn:
     column = cursor.name("a column")
     if cursor.take("TYPE"):
         return AlterColumn(column, type=type_piece(cursor))
@@ -96,7 +105,7 @@ def _alter_column(cursor: Cursor) -> AlterAction:
     if cursor.take("DROP", "NOT", "NULL"):
         return AlterColumn(column, required=False)
     if cursor.take("SET", "DEFAULT"):
-        return AlterColumn(column, default=cursor.piece("a value"))
+        return AlterColumn(column, default=cursor.piece("a value", ","))
     if cursor.take("DROP", "DEFAULT"):
         return AlterColumn(column, drops_default=True)
     if where := position(cursor):
@@ -104,8 +113,8 @@ def _alter_column(cursor: Cursor) -> AlterAction:
     raise cursor.error("expected TYPE, COMMENT, SET or DROP NOT NULL, SET or DROP DEFAULT, FIRST or AFTER")
 
 
-def _change_column(cursor: Cursor) -> AlterAction:
-    raise cursor.statement.refusal(cursor.place, "ALTER TABLE … CHANGE COLUMN is not supported: use ALTER COLUMN")
+def _set_location(cursor: Cursor) -> AlterAction:
+    return SetProperties({"location": cursor.string("a location in quotes")})
 
 
 def _replace_field(cursor: Cursor) -> AlterAction:
@@ -194,8 +203,10 @@ _ACTIONS: tuple[tuple[tuple[str, ...], Callable[[Cursor], AlterAction]], ...] = 
     (("DROP", "COLUMN"), _drop_columns),
     (("RENAME", "COLUMN"), _rename_column),
     (("RENAME", "TO"), lambda cursor: RenameTable(cursor.name("a table"))),
-    (("ALTER", "COLUMN"), _alter_column),
-    (("CHANGE",), _change_column),
+    (("ALTER", "COLUMN"), _alter_columns),
+    (("ALTER",), _alter_columns),
+    (("CHANGE", "COLUMN"), _alter_columns),
+    (("CHANGE",), _alter_columns),
     (("WRITE",), _write),
     (("CREATE", "OR", "REPLACE", "BRANCH"), _reference("branch", create=True, replace=True)),
     (("CREATE", "OR", "REPLACE", "TAG"), _reference("tag", create=True, replace=True)),
@@ -207,6 +218,7 @@ _ACTIONS: tuple[tuple[tuple[str, ...], Callable[[Cursor], AlterAction]], ...] = 
     (("DROP", "TAG"), _drop_reference("tag")),
     (("SET", "IDENTIFIER", "FIELDS"), lambda cursor: IdentifierFields(_names(cursor), drop=False)),
     (("DROP", "IDENTIFIER", "FIELDS"), lambda cursor: IdentifierFields(_names(cursor), drop=True)),
+    (("SET", "LOCATION"), _set_location),
     (("SET", "TBLPROPERTIES"), lambda cursor: SetProperties(properties(cursor))),
     (("UNSET", "TBLPROPERTIES"), _unset),
 )
@@ -216,7 +228,6 @@ _REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
     (("DROP", "PARTITION"), "delete the rows of the partition, or use DROP PARTITION FIELD"),
     (("DROP", "IF", "EXISTS", "PARTITION"), "delete the rows of the partition"),
     (("REPLACE", "COLUMNS"), "add and drop columns by their names"),
-    (("SET", "LOCATION"), "use table.transaction().update_location(...)"),
     (("ADD", "CONSTRAINT"), "Iceberg has no constraints"),
     (("CLUSTER",), "use WRITE ORDERED BY"),
 )

@@ -13,6 +13,7 @@ __all__ = [
     "AddPartitionField",
     "Alter",
     "AlterColumn",
+    "AlterColumns",
     "AlterNamespace",
     "AlterView",
     "Assignment",
@@ -286,7 +287,7 @@ class RenameColumn:
 
 @dataclass(frozen=True)
 class AlterColumn:
-    """ALTER COLUMN, each change of which may be missing."""
+    """A change of a column: one of these."""
 
     column: Name
     type: Piece | None = None
@@ -295,6 +296,13 @@ class AlterColumn:
     position: tuple[str, ...] = ()
     default: Piece | None = None
     drops_default: bool = False
+
+
+@dataclass(frozen=True)
+class AlterColumns:
+    """ALTER COLUMN or CHANGE COLUMN, of one column or several."""
+
+    columns: tuple[AlterColumn, ...]
 
 
 @dataclass(frozen=True)
@@ -386,7 +394,7 @@ AlterAction: TypeAlias = (
     AddColumns
     | DropColumns
     | RenameColumn
-    | AlterColumn
+    | AlterColumns
     | AddPartitionField
     | DropPartitionField
     | ReplacePartitionField
