@@ -61,7 +61,7 @@ help:
 	@echo "make test-spark-all   the Spark tests on PySpark $(SPARKS)"
 	@echo "make test-spark       the same on one of them (SPARK=$(SPARK))"
 	@echo "make lint             rustfmt, clippy, ruff, import-linter, mypy, pyright, stubtest, docs, cargo deny"
-	@echo "make docs             build the documentation into site/, and write docs/properties.md and docs/migration.md from the code"
+	@echo "make docs             build the documentation into site/, and write properties.md, migration.md and statements.md from the code"
 	@echo "make docs-serve       the same, shown on http://127.0.0.1:8000 while it is written"
 	@echo "make docs-picture     draw docs/result.svg, what the README's example prints, anew"
 	@echo "make test-wheel       install WHEEL=path in a fresh environment and run the README's example"
@@ -244,6 +244,7 @@ DOCS_BUILD = $(MKDOCS) build 2>&1 | { grep -v '^INFO' || true; }
 docs: $(STAMPS)/docs $(STAMPS)/extension
 	@PYTHONPATH=python $(BIN)/python docs/make_properties.py
 	@PYTHONPATH=python $(BIN)/python docs/make_migration.py
+	@$(BIN)/python docs/make_statements.py
 	@$(DOCS_BUILD)
 	@echo "site/index.html"
 
@@ -286,7 +287,8 @@ test-random: need-rust $(STAMPS)/extension $(STAMPS)/java $(JAVA_VENV)/installed
 	$(call say,$(CASES) random plans and scans, seed $(SEED))
 	@ICEFIELD_RANDOM_CASES=$(CASES) ICEFIELD_RANDOM_SEED=$(SEED) $(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python \
 		$(PYTEST) -q tests/interop/test_random_plans.py tests/interop/test_random_histories.py \
-		tests/interop/test_random_changes.py tests/laws tests/hostile/test_delete_mutants.py tests/hostile/test_killed_writers.py
+		tests/interop/test_random_changes.py tests/interop/test_random_statements.py \
+		tests/interop/test_statements_beside_java.py tests/laws tests/hostile/test_delete_mutants.py tests/hostile/test_killed_writers.py
 
 # What the compiler cannot check. Miri runs the code that has `unsafe` and calls no foreign functions: kernels, buffers that
 # several threads fill, values that outlive a fork. The sanitizer runs everything, the C libraries of codecs as well, but for

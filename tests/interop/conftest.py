@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -13,6 +14,19 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
+
+
+def linked(folder: Path) -> Path:
+    """Link icefield, and what its SQL needs, into a folder: the peer's environment has nothing of ours."""
+    folder.mkdir()
+    for name in ("icefield", "pyspark_icefield", "sqlglot", "sqlalchemy", "typing_extensions"):
+        found = importlib.util.find_spec(name)
+        assert found is not None, name
+        assert found.origin is not None, name
+        source = Path(found.origin)
+        source = source.parent if source.name == "__init__.py" else source
+        (folder / source.name).symlink_to(source)
+    return folder
 
 
 class Java:
@@ -29,6 +43,7 @@ class Java:
             stdout=self._log,
             stderr=self._log,
             pass_fds=(theirs,),
+            env={**os.environ, "PYTHONPATH": str(linked(scratch / "packages")), "PYSPARK_PYTHON": python},
             cwd=scratch,
             text=True,
         )

@@ -1,8 +1,8 @@
 """The Java reference library behind a pipe: PySpark 4.1 with the Iceberg runtime jar, run in an environment of its own.
 
-Started by ``conftest.py`` with the Python of that environment; it must not import icefield. Requests and answers are
-JSON, one a line, on standard input and on the file descriptor given as the first argument (Spark writes what it likes
-to standard output). A request is ``{"do": NAME, ...}``; the answer ``{"ok": ...}`` or ``{"error": text}``.
+Started by ``conftest.py`` with the Python of that environment; it imports icefield for twins only. Requests and answers
+are JSON, one a line, on standard input and on the file descriptor given as the first argument (Spark writes what it
+likes to standard output). A request is ``{"do": NAME, ...}``; the answer ``{"ok": ...}`` or ``{"error": text}``.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ class Peer:
         )
         self.spark.sparkContext.setLogLevel("ERROR")
         self.connection: Any = None
+        self._twins: Any = None
+        self.scratch = scratch
 
     def sqlite_catalog(self, name: str, uri: str, warehouse: str) -> None:
         """Make ``name`` a Spark catalog over the SQLite file of a SQL catalog."""
@@ -77,6 +79,45 @@ class Peer:
         conf.set(f"spark.sql.catalog.{name}.catalog-impl", "org.apache.iceberg.hadoop.KeyedCatalog")
         conf.set(f"spark.sql.catalog.{name}.warehouse", warehouse)
         conf.set(f"spark.sql.catalog.{name}.cache-enabled", "false")
+
+    def twins(self, **story: Any) -> Any:
+        """Do a story on twin tables, by this connector and by icefield (``twins.py``)."""
+        return self._made().story(**story)
+
+    def turns(self, table: str, steps: list[Any]) -> Any:
+        """Run statements of both on one table."""
+        return self._made().turns(table, steps)
+
+    def _made(self) -> Any:
+        if self._twins is None:
+            from twins import Twins
+
+            folder = os.path.join(self.scratch, "twins")
+            os.mkdir(folder)
+            self.sqlite_catalog("jtwin", f"{folder}/jtwin.db", f"file://{folder}/jtwin")
+            self._twins = Twins(self.spark, folder)
+        return self._twins
+
+    def constants(self, name: str) -> list[str]:
+        """Give the public constants of a class that are texts."""
+        loader = self.spark.sparkContext._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        found = loader.loadClass(name).getFields()
+        return [str(one.get(None)) for one in found if one.getType().getSimpleName() == "String"]
+
+    def procedures(self) -> dict[str, list[list[Any]]]:
+        """Give name, type and whether it is required of the parameters of all procedures."""
+        self._made()
+        jvm = self.spark.sparkContext._jvm
+        catalog = self.spark._jsparkSession.sessionState().catalogManager().catalog("jtwin")
+        found = {}
+        for name in list(jvm.org.apache.iceberg.spark.procedures.SparkProcedures.names()):
+            made = jvm.org.apache.iceberg.spark.procedures.SparkProcedures.newBuilder(name)
+            bound = made.withTableCatalog(catalog).build().bind(None)
+            found[str(name)] = [
+                [str(one.name()), str(one.dataType().simpleString()), one.defaultValue() is None]
+                for one in bound.parameters()
+            ]
+        return found
 
     def sql(self, text: str) -> None:
         """Run a statement."""

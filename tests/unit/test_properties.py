@@ -306,9 +306,10 @@ def test_what_a_session_sets_for_audits(catalog: ice.Catalog) -> None:
     assert read_branch(table, branch) == "b"
 
 
-def test_the_page_of_properties_is_up_to_date() -> None:
+@pytest.mark.parametrize("name", ["make_properties.py", "make_statements.py"])
+def test_pages_made_from_the_code_are_up_to_date(name: str) -> None:
     pytest.importorskip("pyspark")
-    script = Path(__file__).parents[2] / "docs" / "make_properties.py"
+    script = Path(__file__).parents[2] / "docs" / name
     done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

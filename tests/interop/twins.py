@@ -1,0 +1,186 @@
+"""Statements done by Java's connector and by icefield in one Spark session, each on its own twin of a table.
+
+Runs in the process of ``java_peer.py``. The twins are in two SQLite catalogs, ``jtwin`` of Java and ``itwin`` of
+icefield; after each statement both are looked at by icefield: what is in the metadata, and the rows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import icefield as ice
+import icefield.spark as ice_spark
+
+SIDES = ("jtwin", "itwin")
+#: What a summary says about the engine, and sizes of files, which each writer has of its own.
+_OF_ENGINES = re.compile(r"engine-.*|app-id|app-name|iceberg-version|spark\.app\.id|.*files-size|icefield\..*")
+
+
+class Twins:
+    """One Spark session, and the catalogs of both sides."""
+
+    def __init__(self, spark: Any, folder: str) -> None:
+        self.spark = spark
+        self.folder = Path(folder)
+        self.catalogs = {
+            side: ice.load_catalog(side, uri=f"sqlite:///{folder}/{side}.db", warehouse=f"file://{folder}/{side}")
+            for side in SIDES
+        }
+        for made in self.catalogs.values():
+            made.create_namespace("db")
+        self.session = ice_spark.session(spark, {"itwin": self.catalogs["itwin"], "shared": self.catalogs["jtwin"]})
+        self._moments: dict[str, str] = {}
+        self._rows: dict[tuple[str, int], list[str]] = {}
+
+    def story(self, name: str, table: str, steps: list[Any], conf: dict[str, str]) -> list[dict[str, Any]]:
+        """Do the steps on both sides; give what each answered and left."""
+        try:
+            for key, value in conf.items():
+                self.spark.conf.set(key, value)
+            return [self._step(name, table, step) for step in steps]
+        finally:
+            for key in conf:
+                self.spark.conf.unset(key)
+
+    def turns(self, table: str, steps: list[tuple[str, str]]) -> dict[str, Any]:
+        """Run statements on one table, each on the side that it names; give the rows after each, and at last."""
+        names = {"jtwin": f"jtwin.db.{table}", "itwin": f"shared.db.{table}"}
+        after = []
+        for side, text in steps:
+            self._run(side, text.format(t=names[side])).collect()
+            rows = self.own(names["jtwin"]).scan().to_arrow().to_pylist()
+            after.append([list(row.values()) for row in rows])
+        query = "SELECT id, kind, n FROM {t}"
+        last = {
+            side: [list(row) for row in self._run(side, query.format(t=name)).collect()] for side, name in names.items()
+        }
+        return {"after": after, "last": last}
+
+    def _run(self, side: str, text: str) -> Any:
+        return self.spark.sql(text) if side == "jtwin" else self.session.sql(text)
+
+    def _step(self, name: str, table: str, step: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {"story": name, "step": step if isinstance(step, str) else step[0]}
+        for side in SIDES:
+            start = time.perf_counter()
+            try:
+                answer = self._answer(side, table, step)
+            except Exception as error:  # noqa: BLE001 - the test compares what both refuse
+                answer = {"error": f"{type(error).__name__}: {error}"[:600]}
+            found[side] = {"seconds": round(time.perf_counter() - start, 2), "state": self.state(side, table)}
+            # What is of one side only: its name, ids and times of its snapshots.
+            known = json.dumps(answer)
+            for written, meant in [*self._moments.items(), (side, "cat")]:
+                known = known.replace(written, meant)
+            found[side]["answer"] = json.loads(known)
+        return found
+
+    def _answer(self, side: str, table: str, step: Any) -> Any:
+        if not isinstance(step, str):
+            import frames
+
+            kind, arguments = step
+            done = getattr(frames, kind)(self, side, f"{side}.db.{table}", **arguments)
+            return None if done is None else self._result(done)
+        text = self._text(side, table, step)
+        return self._result(self._run(side, text))
+
+    def _text(self, side: str, table: str, step: str) -> str:
+        named = re.sub(r"\bdb\.T\b", f"db.{table}", re.sub(r"\bcat\b", side, step))
+        return self.filled(side, f"{side}.db.{table}", named)
+
+    def filled(self, side: str, name: str, text: str) -> str:
+        """Replace what stands in braces: ``{0}`` by the id of the first snapshot, ``{ts0}`` by its time, and so on."""
+        if "{" in text:
+            loaded = self.own(name)
+            shots = sorted(loaded.snapshots(), key=lambda one: (one.sequence_number or 0, one.timestamp_ms))
+            text = re.sub(r"\{(\d+)\}", lambda hit: str(shots[int(hit[1])].snapshot_id), text)
+            text = re.sub(r"\{ts(\d+)\}", lambda hit: str(shots[int(hit[1])].timestamp_ms), text)
+            text = text.replace("{metadata}", loaded.metadata_location).replace("{folder}", str(self.folder / side))
+        return text
+
+    def own(self, name: str) -> ice.Table:
+        """Open a table of either side with icefield."""
+        side, _, rest = name.partition(".")
+        return self.catalogs[side].load_table(rest)
+
+    def options(self, side: str) -> dict[str, str]:
+        """Return the options by which the data source of icefield opens its catalog; Java's needs none."""
+        known = self.catalogs[side].properties
+        return {} if side == "jtwin" else {"catalog": side, "uri": known["uri"], "warehouse": known["warehouse"]}
+
+    def _result(self, frame: Any) -> dict[str, Any]:
+        rows = [[_plain(value) for value in row] for row in frame.collect()]
+        return {
+            "columns": [[field.name, field.dataType.simpleString()] for field in frame.schema.fields],
+            "rows": sorted(rows, key=json.dumps),
+        }
+
+    def state(self, side: str, table: str) -> dict[str, Any] | None:
+        """Describe a table by its metadata and rows; none if there is no such table."""
+        try:
+            loaded = self.catalogs[side].load_table(f"db.{table}")
+        except ice.errors.NotFoundError:
+            return None
+        metadata = json.loads(loaded.metadata_json())
+        ids = [one["snapshot-id"] for one in metadata.get("snapshots", ())]
+        known = {one: f"snapshot {at}" for at, one in enumerate(ids)}
+        for one in metadata.get("snapshots", ()):
+            place, time_ms = known[one["snapshot-id"]], one["timestamp-ms"]
+            self._moments.setdefault(str(one["snapshot-id"]), place)
+            self._moments.setdefault(str(time_ms), f"time of {place}")
+        current = {key: metadata.get(key) for key in ("format-version", "last-column-id", "last-partition-id")}
+        return {
+            **current,
+            "next-row-id": metadata.get("next-row-id"),
+            "schema": _one(metadata, "schemas", "current-schema-id", "schema-id"),
+            "spec": _one(metadata, "partition-specs", "default-spec-id", "spec-id"),
+            "order": _one(metadata, "sort-orders", "default-sort-order-id", "order-id"),
+            "schemas": len(metadata["schemas"]),
+            "properties": metadata.get("properties", {}),
+            "refs": {
+                name: {**ref, "snapshot-id": known.get(ref["snapshot-id"])}
+                for name, ref in metadata.get("refs", {}).items()
+            },
+            "log": [known.get(one["snapshot-id"], "expired") for one in metadata.get("snapshot-log", ())],
+            "snapshots": [
+                {
+                    "parent": one.get("parent-snapshot-id") and known.get(one["parent-snapshot-id"], "expired"),
+                    "schema": one.get("schema-id"),
+                    "first-row-id": one.get("first-row-id"),
+                    "added-rows": one.get("added-rows"),
+                    **{
+                        key: known.get(int(value), value) if key.endswith("snapshot-id") else value
+                        for key, value in one["summary"].items()
+                        if not _OF_ENGINES.fullmatch(key)
+                    },
+                }
+                for one in metadata.get("snapshots", ())
+            ],
+            "rows": {
+                name: self._read(side, loaded, ref["snapshot-id"]) for name, ref in metadata.get("refs", {}).items()
+            },
+        }
+
+    def _read(self, side: str, table: Any, snapshot_id: int) -> list[str]:
+        key = (side, snapshot_id, table.metadata.current_schema_id)
+        if key not in self._rows:
+            rows = table.scan(snapshot_id=snapshot_id).to_arrow().to_pylist()
+            self._rows[key] = sorted(repr(sorted(row.items())) for row in rows)
+        return self._rows[key]
+
+
+def _one(metadata: dict[str, Any], many: str, chosen: str, key: str) -> Any:
+    found: Any = next(one for one in metadata[many] if one[key] == metadata[chosen])
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; ids and times as texts, in which they are replaced."""
+    if isinstance(value, int) and abs(value) >= 1 << 31:
+        return str(value)
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)
