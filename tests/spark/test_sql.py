@@ -339,13 +339,18 @@ def test_table_reads_by_name(session: SqlSession) -> None:
 def test_catalogs_of_settings_are_there(spark: SparkSession, catalog: ice.Catalog) -> None:
     prefix = "spark.sql.catalog.own"
     settings = {prefix: "org.apache.iceberg.spark.SparkCatalog"}
-    settings.update({f"{prefix}.{key}": catalog.properties[key] for key in ("uri", "warehouse")})
+    settings[f"{prefix}.catalog-impl"] = "org.apache.iceberg.jdbc.JdbcCatalog"
+    settings[f"{prefix}.uri"] = "jdbc:" + catalog.properties["uri"].replace(":///", ":")
+    settings[f"{prefix}.warehouse"] = catalog.properties["warehouse"]
+    settings[f"{prefix}.default-namespace"] = "db"
     for key, value in settings.items():
         spark.conf.set(key, value)
     try:
         with ice_spark.session(spark) as made:
             assert made.catalogs == ["own"]
             assert made.sql("SELECT * FROM own.db.t").count() == 3
+            made.sql("USE own")
+            assert (made.current_namespace, made.sql("SELECT * FROM t").count()) == ("db", 3)
     finally:
         for key in settings:
             spark.conf.unset(key)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from icefield.catalog import Catalog, load_catalog
 from icefield.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError
 from icefield.inspect import InspectTable
-from icefield.spark.columns.names import quoted_path
+from icefield.spark.columns.names import quoted_path, selector
 from icefield.spark.sessions.session import is_classic
+from icefield.spark.sql.configured import DEFAULT_NAMESPACE, properties_of
 from icefield.table import Table
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ _SETTING = "spark.sql.catalog."
 _CLASSES = frozenset({"icefield", "org.apache.iceberg.spark.SparkCatalog"})
 #: Names that Spark itself has at the beginning of names of tables.
 _SPARKS = frozenset({"spark_catalog", "global_temp", "session", "system"})
-_SELECTOR = re.compile(r"(branch|tag)_(.+)|(snapshot_id|at_timestamp)_(\d+)", re.DOTALL)
 
 #: Catalogs as `icefield.spark.session` takes them.
 GivenCatalogs = Mapping[str, Catalog | Mapping[str, str]]
@@ -84,7 +83,9 @@ class CatalogNames:
 
     def __init__(self, spark: SparkSession, given: GivenCatalogs | None) -> None:
         self._spark = spark
-        self._given: dict[str, Catalog | Mapping[str, str]] = dict(_of_settings(spark))
+        #: Settings of Spark about catalogs, as they are written for Java.
+        self._settings = _of_settings(spark)
+        self._given: dict[str, Catalog | Mapping[str, str]] = dict(self._settings)
         self._given.update(_checked(given or {}))
         self._opened: dict[str, Catalog] = {}
         #: The name of the current catalog; None where it is one of Spark's.
@@ -102,6 +103,8 @@ class CatalogNames:
         """Return a catalog, opening it when it is first asked for."""
         if name not in self._opened:
             given = self._given[name]
+            if given is self._settings.get(name):
+                given = properties_of(name, self._settings[name])
             self._opened[name] = given if isinstance(given, Catalog) else load_catalog(name, **given)
         return self._opened[name]
 
@@ -180,7 +183,9 @@ class CatalogNames:
         if target.identifier:
             # It raises if there is no such namespace.
             target.catalog.load_namespace_properties(target.identifier)
-        self.current, self.namespace = target.catalog_name, target.identifier
+        default = target.catalog.properties.get(DEFAULT_NAMESPACE)
+        first = tuple(default.split(".")) if default else ()
+        self.current, self.namespace = target.catalog_name, target.identifier or first
         return True
 
     def _is_sparks(self, name: str) -> bool:
@@ -203,13 +208,13 @@ def _chosen(last: str) -> _Part | None:
     """Return what the last part of a name selects of a table, if it does."""
     if last.lower() in (*InspectTable.names, "changes"):
         return _Part(last.lower())
-    found = _SELECTOR.fullmatch(last)
+    found = selector(last)
     if found is None:
         return None
-    reference, name, number, value = found.groups()
-    if reference:
-        return _Part(as_of=name, is_tag=reference == "tag")
-    return _Part(as_of=int(value)) if number == "snapshot_id" else _Part(timestamp_ms=int(value))
+    kind, value = found
+    if kind in ("branch", "tag"):
+        return _Part(as_of=value, is_tag=kind == "tag")
+    return _Part(as_of=int(value)) if kind == "snapshot_id" else _Part(timestamp_ms=int(value))
 
 
 def _checked(given: GivenCatalogs) -> GivenCatalogs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone, tzinfo
 from difflib import get_close_matches
 from inspect import signature
@@ -13,12 +13,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from icefield.catalog import load_catalog
 from icefield.catalog.known import is_catalog_property
-from icefield.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError
+from icefield.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, UnsupportedFeatureError
 from icefield.expressions import AlwaysFalse
 from icefield.inspect import InspectTable
 from icefield.micro_batches import MicroBatches
 from icefield.moments import Moment, instant_of
 from icefield.scan import TableScan, split_of
+from icefield.spark.columns.names import selector
 from icefield.spark.tables.options import check, find, write_properties
 from icefield.table import Table
 from icefield.table.branches import BranchWork
@@ -122,6 +123,8 @@ _STREAM = (
     "streaming-skip-delete-snapshots",
     "streaming-skip-overwrite-snapshots",
 )
+#: Options by what the last part of a name selects.
+_SELECTED = {"branch": "branch", "tag": "tag", "snapshot_id": "snapshot-id", "at_timestamp": "as-of-timestamp"}
 #: Options that do not choose a snapshot.
 _NO_MOMENT = frozenset({"path", "catalog", "push-filters", *_SPLIT, *_RANGE, *_TIMES, *_STREAM})
 #: Options that select what is read.
@@ -149,8 +152,9 @@ class SourceOptions:
     are honoured or refused (`icefield.spark.tables.options`); what is left are properties of the catalog: ``uri``,
     ``warehouse``, ``s3.*``. Other names are refused.
 
-    Behind the name of a table may stand that of a metadata table (``db.t.files``), or ``changes`` for the changelog
-    (``db.t.changes``); a table of that very name goes before.
+    Behind the name of a table may stand that of a metadata table (``db.t.files``), ``changes`` for the changelog, or
+    what selects a snapshot: ``branch_b``, ``tag_x``, ``snapshot_id_1``, ``at_timestamp_1`` (milliseconds). A table of
+    that very name goes before.
     """
 
     table: str
@@ -173,10 +177,32 @@ class SourceOptions:
                 "not supported, because Spark does not pass their options on: create tables with create_table of a "
                 "catalog"
             )
+        if "/" in table:
+            raise UnsupportedFeatureError(
+                f"the path of a table is not supported, got {table!r}: load it by its name, with the options "
+                "type=hadoop and warehouse, the folder above its namespace"
+            )
         catalog = {name: value for name, value in lowered.items() if find(name) is None}
         own = {name: value for name, value in lowered.items() if name in _OWN}
         summary = {name.removeprefix(_SUMMARY): lowered[name] for name in lowered if name.startswith(_SUMMARY)}
-        return cls(table, lowered.get("catalog"), own, catalog, summary, lowered)
+        found = cls(table, lowered.get("catalog"), own, catalog, summary, lowered)
+        return found._without_selector()
+
+    def _without_selector(self) -> SourceOptions:
+        """Return these options with ``branch_b``, ``tag_x`` and so on behind the name of the table as an option."""
+        name, _, last = self.table.rpartition(".")
+        chosen = selector(last) if "." in name else None
+        if chosen is None:
+            return self
+        try:
+            self.open()
+        except NotFoundError:
+            if others := sorted(set(self.own) - _NO_MOMENT):
+                raise InvalidArgumentError(
+                    f"{self.table} selects a snapshot, and so does the option {others[0]}"
+                ) from None
+            return replace(self, table=name, own={**self.own, _SELECTED[chosen[0]]: chosen[1]})
+        return self
 
     def reading(self) -> SourceOptions:
         """Return these options, checked for a read."""
@@ -186,6 +212,8 @@ class SourceOptions:
     def writing(self) -> SourceOptions:
         """Return these options, checked for a write."""
         check(self.given, "write")
+        if set(self.own) & {*_SELECTED.values()} - {"branch"}:
+            raise InvalidArgumentError(f"{self.given['path']} can only be read: write to a table or a branch of it")
         return self
 
     def streaming(self) -> SourceOptions:
