@@ -209,7 +209,7 @@ STORIES: dict[str, Steps | tuple[Steps, dict[str, str]]] = {
         "ALTER TABLE cat.db.T SET TBLPROPERTIES ('format-version' = '1')",
         "ALTER TABLE cat.db.T SET TBLPROPERTIES ('owner' = 'x')",
         "ALTER TABLE cat.db.T SET TBLPROPERTIES ('sort-order' = 'id')",
-        "COMMENT ON TABLE cat.db.T IS 'told'",
+        "COMMENT ON TABLE cat.db.T IS 'a comment'",
         "SHOW TBLPROPERTIES cat.db.T",
         "SHOW TBLPROPERTIES cat.db.T ('a.b')",
         "SHOW TBLPROPERTIES cat.db.T ('nosuch')",
@@ -573,4 +573,4 @@ STORIES: dict[str, Steps | tuple[Steps, dict[str, str]]] = {
 }
 
 #: Stories of `make test`.
-SHORT = ("types", "rows v2 mor", "branches and tags", "procedures")
+SHORT = ("procedures", "created from queries", "frames")

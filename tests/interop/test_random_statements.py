@@ -23,7 +23,8 @@ pytestmark = pytest.mark.interop
 MANY = int(os.environ.get("ICEFIELD_RANDOM_CASES", "0")) >= 1000
 SEED = int(os.environ.get("ICEFIELD_RANDOM_SEED", "20201121"))
 STORIES = 200 if MANY else 20
-STEPS = 5
+#: Statements of a story behind CREATE TABLE and the first INSERT.
+STEPS = 6 if MANY else 2
 #: Statements by what they begin with, and who ran them.
 DONE: Counter[tuple[str, str]] = Counter()
 

@@ -62,7 +62,7 @@ SETTINGS: tuple[Setting, ...] = (
         "read.adaptive-split-size.parallelism",
     ),
     *_settings("harmless", "Variants are written whole.", "variant-inference-buffer-size"),
-    *_settings("harmless", "Spark is told nothing of identifier fields.", "identifier-fields-rely"),
+    *_settings("harmless", "Spark does not hear of identifier fields.", "identifier-fields-rely"),
     *_settings("harmless", "Of views in catalogs.", "view.schema-binding-mode"),
     *_settings("harmless", "Spark places the tasks itself.", "locality.enabled"),
     *_settings("harmless", "Joins by partition are shuffles.", "planning.preserve-data-grouping"),

@@ -185,24 +185,23 @@ class SourceOptions:
         catalog = {name: value for name, value in lowered.items() if find(name) is None}
         own = {name: value for name, value in lowered.items() if name in _OWN}
         summary = {name.removeprefix(_SUMMARY): lowered[name] for name in lowered if name.startswith(_SUMMARY)}
-        found = cls(table, lowered.get("catalog"), own, catalog, summary, lowered)
-        return found._without_selector()
-
-    def _without_selector(self) -> SourceOptions:
-        """Return these options with ``branch_b``, ``tag_x`` and so on behind the name of the table as an option."""
-        name, _, last = self.table.rpartition(".")
+        # ``branch_b``, ``tag_x`` and so on behind the name of the table are as the options of the same meaning.
+        name, _, last = table.rpartition(".")
         chosen = selector(last) if "." in name else None
-        if chosen is None:
-            return self
+        found = cls(table, lowered.get("catalog"), own, catalog, summary, lowered)
+        if chosen is None or found.exists():
+            return found
+        if others := sorted(set(own) - _NO_MOMENT):
+            raise InvalidArgumentError(f"{table} selects a snapshot, and so does the option {others[0]}")
+        return replace(found, table=name, own={**own, _SELECTED[chosen[0]]: chosen[1]})
+
+    def exists(self) -> bool:
+        """Return whether there is a table of the very name."""
         try:
             self.open()
         except NotFoundError:
-            if others := sorted(set(self.own) - _NO_MOMENT):
-                raise InvalidArgumentError(
-                    f"{self.table} selects a snapshot, and so does the option {others[0]}"
-                ) from None
-            return replace(self, table=name, own={**self.own, _SELECTED[chosen[0]]: chosen[1]})
-        return self
+            return False
+        return True
 
     def reading(self) -> SourceOptions:
         """Return these options, checked for a read."""
