@@ -99,3 +99,9 @@ def read(twins: Any, side: str, name: str, **options: Any) -> Any:
         frame = frame.where(options["filter"]) if "filter" in options else frame
         return frame.select(*options["columns"]) if "columns" in options else frame
     return ice_spark.read(twins.spark, twins.own(name), **options)
+
+
+def files(twins: Any, side: str, name: str, rows: str, folder: str) -> None:
+    """Write rows as one Parquet file, without the column that the folder names."""
+    frame = twins.spark.sql(rows).drop(folder.rpartition("/")[2].partition("=")[0])
+    frame.coalesce(1).write.parquet(twins.filled(side, name, "{folder}/" + folder))

@@ -423,6 +423,24 @@ STORIES: dict[str, Steps | tuple[Steps, dict[str, str]]] = {
         "CALL cat.system.register_table('db.again', '{metadata}')",
         "DROP TABLE cat.db.again",
     ],
+    "changelogs and files": [
+        created(2, "kind", modes("copy-on-write")),
+        TEN,
+        "UPDATE cat.db.T SET n = n + 1 WHERE id < 3",
+        "DELETE FROM cat.db.T WHERE id = 2",
+        "CALL cat.system.create_changelog_view(table => 'db.T', changelog_view => 'cat')",
+        "SELECT id, n, _change_type, _change_ordinal, _commit_snapshot_id FROM cat",
+        "CALL cat.system.create_changelog_view(table => 'db.T', changelog_view => 'cat', options => map('start-snapshot-id', '{0}'), identifier_columns => array('id'))",
+        "SELECT id, n, _change_type, _change_ordinal FROM cat",
+        "CALL cat.system.create_changelog_view(table => 'db.T', changelog_view => 'cat', options => map('start-snapshot-id', '{0}', 'end-snapshot-id', '{2}'), net_changes => true)",
+        "SELECT id, n, _change_type FROM cat",
+        "CALL cat.system.create_changelog_view(table => 'db.T', options => map('start-snapshot-id', '1'))",
+        ("files", {"rows": "SELECT 100L AS id, 'k7' AS kind, 1 AS n", "folder": "files/kind=k7"}),
+        "CALL cat.system.add_files('db.T', 'parquet.`{folder}/files`')",
+        "CALL cat.system.add_files('db.T', 'parquet.`{folder}/files`')",
+        "CALL cat.system.add_files(table => 'db.T', source_table => 'parquet.`{folder}/nosuch`')",
+        "SELECT count(*) FROM cat.db.T",
+    ],
     "audited": (
         [
             created(2, "", "'write.wap.enabled' = 'true'"),
@@ -573,4 +591,4 @@ STORIES: dict[str, Steps | tuple[Steps, dict[str, str]]] = {
 }
 
 #: Stories of `make test`.
-SHORT = ("procedures", "created from queries", "frames")
+SHORT = ("procedures", "changelogs and files", "created from queries", "frames")
