@@ -34,6 +34,7 @@ class Twins:
             made.create_namespace("db")
         self.session = ice_spark.session(spark, {"itwin": self.catalogs["itwin"], "shared": self.catalogs["jtwin"]})
         self._moments: dict[str, str] = {}
+        self._snapshots: dict[tuple[str, str], dict[int, str]] = {}
         self._rows: dict[tuple[str, int], list[str]] = {}
 
     def story(self, name: str, table: str, steps: list[Any], conf: dict[str, str]) -> list[dict[str, Any]]:
@@ -76,7 +77,10 @@ class Twins:
             known = json.dumps(answer)
             for written, meant in [*self._moments.items(), (side, "cat")]:
                 known = known.replace(written, meant)
-            found[side]["answer"] = json.loads(known)
+            answer = json.loads(known)
+            if isinstance(answer, dict) and "rows" in answer:
+                answer["rows"].sort(key=json.dumps)
+            found[side]["answer"] = answer
         return found
 
     def _answer(self, side: str, table: str, step: Any) -> Any:
@@ -114,10 +118,9 @@ class Twins:
         return {} if side == "jtwin" else {"catalog": side, "uri": known["uri"], "warehouse": known["warehouse"]}
 
     def _result(self, frame: Any) -> dict[str, Any]:
-        rows = [[_plain(value) for value in row] for row in frame.collect()]
         return {
             "columns": [[field.name, field.dataType.simpleString()] for field in frame.schema.fields],
-            "rows": sorted(rows, key=json.dumps),
+            "rows": [[_plain(value) for value in row] for row in frame.collect()],
         }
 
     def state(self, side: str, table: str) -> dict[str, Any] | None:
@@ -127,12 +130,12 @@ class Twins:
         except ice.errors.NotFoundError:
             return None
         metadata = json.loads(loaded.metadata_json())
-        ids = [one["snapshot-id"] for one in metadata.get("snapshots", ())]
-        known = {one: f"snapshot {at}" for at, one in enumerate(ids)}
+        # Snapshots are called by when they were first seen, also those that expire later.
+        known = self._snapshots.setdefault((side, table), {})
         for one in metadata.get("snapshots", ()):
-            place, time_ms = known[one["snapshot-id"]], one["timestamp-ms"]
-            self._moments.setdefault(str(one["snapshot-id"]), place)
-            self._moments.setdefault(str(time_ms), f"time of {place}")
+            name = known.setdefault(one["snapshot-id"], f"snapshot {len(known)}")
+            self._moments.setdefault(str(one["snapshot-id"]), name)
+            self._moments.setdefault(str(one["timestamp-ms"]), f"time of {name}")
         current = {key: metadata.get(key) for key in ("format-version", "last-column-id", "last-partition-id")}
         return {
             **current,
