@@ -65,7 +65,7 @@ class Twins:
         return self.spark.sql(text) if side == "jtwin" else self.session.sql(text)
 
     def _step(self, name: str, table: str, step: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {"story": name, "step": step if isinstance(step, str) else step[0]}
+        found: dict[str, Any] = {"story": name, "step": step if isinstance(step, str) else f"{step[0]} {step[1]}"}
         for side in SIDES:
             start = time.perf_counter()
             try:
@@ -144,7 +144,10 @@ class Twins:
             "spec": _one(metadata, "partition-specs", "default-spec-id", "spec-id"),
             "order": _one(metadata, "sort-orders", "default-sort-order-id", "order-id"),
             "schemas": len(metadata["schemas"]),
-            "properties": metadata.get("properties", {}),
+            "properties": {
+                key: json.loads(value) if key.endswith("name-mapping.default") else value
+                for key, value in metadata.get("properties", {}).items()
+            },
             "refs": {
                 name: {**ref, "snapshot-id": known.get(ref["snapshot-id"])}
                 for name, ref in metadata.get("refs", {}).items()

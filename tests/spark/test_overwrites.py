@@ -93,6 +93,21 @@ def test_the_committer_shares_files_among_processors(
     assert left_over(table) == set()
 
 
+def test_dynamic_overwrites_of_a_table_without_partitions_replace_all_rows(
+    spark: SparkSession, options: dict[str, str], catalog: ice.Catalog, table: ice.Table
+) -> None:
+    plain = catalog.create_table("db.plain", table.schema())
+    df = spark.createDataFrame([(10, FIRST)], DDL)
+    write = df.write.format("icefield").options(**options, **{"overwrite-mode": "dynamic"}).mode("overwrite")
+    write.save("db.plain")
+    write.save("db.plain")
+    assert ids(plain) == [10]
+    df.where("id < 0").write.format("icefield").options(**options, **{"overwrite-mode": "dynamic"}).mode(
+        "overwrite"
+    ).save("db.plain")
+    assert ids(plain) == [10]
+
+
 def test_insert_overwrite_of_a_view(spark: SparkSession, options: dict[str, str], table: ice.Table) -> None:
     given = {"path": "db.t", "overwrite-mode": "dynamic", **options}
     listed = ", ".join(f"'{name}' '{value}'" for name, value in given.items())

@@ -88,7 +88,7 @@ class Writer(DataSourceArrowWriter):
         elif self._overwrite.plan is None:
             isolation = self._overwrite.isolation
             self._write.commit(table, written, branch, summary, key, lost_some, mode="dynamic", isolation=isolation)
-        else:
+        elif written or not self._overwrite.needs_rows:
             commit(table, self._overwrite.plan, self._removed(branch, written), written, summary, key, lost_some)
 
     def _removed(self, branch: str, written: list[WrittenFiles]) -> list[WrittenFiles]:

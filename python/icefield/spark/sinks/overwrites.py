@@ -39,6 +39,8 @@ class Overwrite:
     #: Tasks of files in which some rows stay.
     tasks: tuple[ReadTask, ...] = ()
     isolation: Isolation | None = None
+    #: Whether nothing happens without rows: all rows of a table without partitions are in one, which only rows replace.
+    needs_rows: bool = False
 
     @classmethod
     def of(cls, options: SourceOptions, table: Table) -> Overwrite:
@@ -55,7 +57,7 @@ class Overwrite:
             raise InvalidArgumentError("option overwrite-filter does not apply to overwrite-mode=dynamic")
         branch = options.branch or "main"
         _validate(options, table, branch, row_filter)
-        if mode == "dynamic":
+        if mode == "dynamic" and any(not one.transform.is_void for one in table.spec().fields):
             return cls(None, isolation=level)
         plan = table.new_row_change(
             "overwrite",
@@ -65,7 +67,8 @@ class Overwrite:
             branch=branch,
             properties=options.write_properties(table),
         )
-        return cls(plan, tuple(plan.tasks([], whole_files=True, parallelism=os.cpu_count())), level)
+        tasks = tuple(plan.tasks([], whole_files=True, parallelism=os.cpu_count()))
+        return cls(plan, tasks, level, mode == "dynamic")
 
     def removed(self, write: Write) -> list[WrittenFiles]:
         """Take out the rows of the tasks, in this process, on all its processors."""
