@@ -75,7 +75,7 @@ DIFFERENCES: list[tuple[str, str, str, str]] = [
         "options of writes",
         "'isolation-level': 'serializable'|'branch': 'nosuch'",
         "answer|state",
-        "without validate-from-snapshot-id the connector checks the whole history, and it refuses branches that do not exist, which an append creates here",
+        "without validate-from-snapshot-id the connector checks the whole history; an append creates its branch here",
     ),
     (
         "namespaces.*",
