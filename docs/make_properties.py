@@ -8,8 +8,8 @@ from pathlib import Path
 
 from icefield._core import table_properties
 from icefield.catalog.known import PROPERTIES
+from icefield.spark.sessions.settings import SETTINGS
 from icefield.spark.tables.options import OPTIONS
-from icefield.spark.settings import SETTINGS
 
 PAGE = Path(__file__).with_name("properties.md")
 HEAD = """# Properties and options

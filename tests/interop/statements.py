@@ -528,10 +528,12 @@ STORIES: dict[str, Steps | tuple[Steps, dict[str, str]]] = {
         ("save", {"rows": "SELECT 12L AS id, 'a' AS kind, 1 AS n", "branch": "side"}),
         ("save", {"rows": "SELECT 14L AS id, 'b' AS kind, 1 AS n", "mode": "overwrite", "overwrite-mode": "dynamic"}),
         ("save", {"rows": "SELECT 15L AS id, 'b' AS kind, 1 AS n", "mode": "overwrite", "overwrite-mode": "static"}),
-        ("save",),
         ("save", {"rows": "SELECT 17L AS id, 'b' AS kind, 1 AS n", "mode": "overwrite", "isolation-level": "nosuch"}),
         ("save", {"rows": "SELECT 18L AS id, 'b' AS kind, 1 AS n", "mode": "overwrite"}),
-        {"rows": "SELECT 16L AS id, 'b' AS kind, 1 AS n", "mode": "overwrite", "isolation-level": "serializable"},
+        (
+            "save",
+            {"rows": "SELECT 16L AS id, 'b' AS kind, 1 AS n", "mode": "overwrite", "isolation-level": "serializable"},
+        ),
         ("save", {"rows": "SELECT 13L AS id, 'a' AS kind, 1 AS n", "branch": "nosuch"}),
     ],
     "options of reads": [

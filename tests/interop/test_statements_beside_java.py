@@ -48,8 +48,8 @@ def test_differences_are_there() -> None:
 
 
 def test_all_options_and_settings_of_the_connector_are_known(java: Java) -> None:
-    from icefield.spark.options import OPTIONS
-    from icefield.spark.settings import PREFIX, SETTINGS
+    from icefield.spark.sessions.settings import PREFIX, SETTINGS
+    from icefield.spark.tables.options import OPTIONS
 
     known = {one.name.rstrip(".") for one in OPTIONS}
     for kind in ("SparkReadOptions", "SparkWriteOptions"):

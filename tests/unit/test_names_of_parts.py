@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 
 import icefield as ice
 from icefield.errors import IcefieldError, NotFoundError
-from icefield.spark.opening import SourceOptions
+from icefield.spark.tables.opening import SourceOptions
 
 ROWS = pa.table({"id": [1, 2]})
 

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
-from icefield.spark.settings import WriteDefaults, defaults_of
+from icefield.spark.sessions.settings import WriteDefaults, defaults_of
 
 
 def test_settings_say_how_writes_write() -> None:

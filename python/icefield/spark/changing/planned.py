@@ -19,8 +19,8 @@ from icefield.spark.columns.types import FIELD_ID, spark_schema
 from icefield.spark.reads.reading import decoded
 from icefield.spark.sessions.audit import session_audit, write_target
 from icefield.spark.sessions.session import at_once
+from icefield.spark.sessions.settings import write_defaults
 from icefield.spark.tables.opening import opened
-from icefield.spark.settings import write_defaults
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,7 +10,6 @@ from pyspark.sql import types as st
 from icefield.errors import InvalidArgumentError
 from icefield.schema import Schema
 from icefield.spark.columns.types import iceberg_schema, spark_schema
-from icefield.spark.sql.defining import RESERVED
 from icefield.spark.sql.grammar.statements import (
     AddColumns,
     AddPartitionField,
@@ -30,6 +29,7 @@ from icefield.spark.sql.grammar.statements import (
     WriteOrder,
 )
 from icefield.spark.sql.grammar.text import Name
+from icefield.spark.sql.running import RESERVED
 from icefield.types import NestedField
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from icefield.spark.sql.grammar.statements import (
     Truncate,
 )
 from icefield.spark.sql.inserting import written_branch
-from icefield.spark.sql.running import Run
+from icefield.spark.sql.running import RESERVED, Run
 from icefield.spark.sql.streamed import rows_of
 from icefield.spark.writes.writing import append
 from icefield.types import NestedField
@@ -36,19 +36,11 @@ if TYPE_CHECKING:
     from icefield.spark.sql.catalogs import Target
     from icefield.table import Table
 
-__all__ = ["RESERVED", "create_table", "drop_table", "namespaces", "truncate"]
+__all__ = ["create_table", "drop_table", "namespaces", "truncate"]
 
 #: What Java's connector takes behind USING, and the file format that a table then has.
 _PROVIDERS = {"iceberg": None, "parquet": "parquet", "orc": "orc", "avro": "avro"}
 _FIRST_FIELD = 1000
-#: Properties that Spark reserves, and what sets what they are about.
-RESERVED = {
-    "external": "nothing: it is about tables of Hive",
-    "is_managed_location": "nothing: it is about tables of Hive",
-    "location": "LOCATION",
-    "owner": "nothing: it is the current user",
-    "provider": "USING",
-}
 
 
 def create_table(run: Run, parsed: CreateTable, target: Target) -> None:

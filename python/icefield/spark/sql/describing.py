@@ -12,7 +12,7 @@ from icefield.spark.sql import viewing
 from icefield.spark.sql.catalogs import Selected
 from icefield.spark.sql.grammar.statements import Describe, DescribeNamespace, Show
 from icefield.spark.sql.literals import literal, quoted_name, quoted_text
-from icefield.spark.sql.defining import RESERVED
+from icefield.spark.sql.running import RESERVED
 from icefield.spark.sql.sources import PLACES
 from icefield.view import View
 

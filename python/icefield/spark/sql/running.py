@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from icefield.table import Table
     from icefield.view import View
 
-__all__ = ["CURRENT", "Args", "Run", "drop_views", "with_identifiers"]
+__all__ = ["CURRENT", "RESERVED", "Args", "Run", "drop_views", "with_identifiers"]
 
 Args: TypeAlias = Mapping[str, object] | Sequence[object] | None
 
@@ -41,6 +41,14 @@ _FIRST_NUMBER = 7_000_000_000
 #: Functions that return the current catalog or namespace.
 CURRENT = ("current_catalog", "current_database", "current_schema")
 _BEFORE_STAR = frozenset({"SELECT", "DISTINCT", "ALL", ",", "."})
+#: Properties that Spark reserves, and what sets what they are about.
+RESERVED = {
+    "external": "nothing: it is about tables of Hive",
+    "is_managed_location": "nothing: it is about tables of Hive",
+    "location": "LOCATION",
+    "owner": "nothing: it is the current user",
+    "provider": "USING",
+}
 _OPERANDS = frozenset({"word", "quoted", "string", "number"})
 
 

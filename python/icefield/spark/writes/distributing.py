@@ -10,8 +10,8 @@ import pyspark.sql.functions as F  # noqa: N812
 
 from icefield.errors import InvalidArgumentError
 from icefield.spark.columns.types import readable_columns
+from icefield.spark.sessions.settings import write_defaults
 from icefield.spark.writes.keys import PartitionKey, with_keys
-from icefield.spark.settings import write_defaults
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

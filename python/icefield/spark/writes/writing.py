@@ -22,10 +22,10 @@ from icefield.spark.columns.types import arrow_schema
 from icefield.spark.sessions.audit import session_audit, write_target
 from icefield.spark.sessions.failures import raised_in_task, sentence
 from icefield.spark.sessions.jobs import Jobs
+from icefield.spark.sessions.settings import write_defaults
 from icefield.spark.sessions.workers import begin_task, drivers_python
 from icefield.spark.tables.opening import keywords_of, opened
 from icefield.spark.writes.distributing import Distribution, distributed
-from icefield.spark.settings import write_defaults
 from icefield.table import RowsChanged
 from icefield.table.merging import SchemaMode, written_columns
 

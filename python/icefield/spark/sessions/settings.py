@@ -1,7 +1,7 @@
 """Settings of a session that Java's connector reads, ``spark.sql.iceberg.*``: what each means here.
 
 Every setting is honoured, has no effect that could be missed, or is refused by the write that it is about.
-``docs/from-the-connector.md`` lists them, from `SETTINGS`. `icefield.spark.audit` has ``spark.wap.*``.
+``docs/from-the-connector.md`` lists them, from `SETTINGS`. `icefield.spark.sessions.audit` has ``spark.wap.*``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from icefield._hints import nearest_name
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
-from icefield.spark.session import is_classic
+from icefield.spark.sessions.session import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
