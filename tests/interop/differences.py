@@ -87,6 +87,6 @@ DIFFERENCES: list[tuple[str, str, str, str]] = [
         "namespaces.*",
         "current_catalog",
         r"answer\.columns",
-        "the value stands in the place of the function, and names the column",
+        "the value replaces the function, and names the column",
     ),
 ]
