@@ -17,6 +17,7 @@ _KINDS = {
     "org.apache.iceberg.rest.RESTCatalog": "rest",
     "org.apache.iceberg.hadoop.HadoopCatalog": "hadoop",
     "org.apache.iceberg.aws.glue.GlueCatalog": "glue",
+    "org.apache.iceberg.hive.HiveCatalog": "hive",
     "org.apache.iceberg.inmemory.InMemoryCatalog": "in-memory",
 }
 _TYPES = {"jdbc": "sql"}
