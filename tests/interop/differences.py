@@ -8,7 +8,9 @@ meets are in ``docs/differences.md`` too.
 from __future__ import annotations
 
 _CHANGED = r"rows .*|schema evolution|changelogs.*|types|branches and tags|audited branch|settings|place columns|frames|audited|orders|partition fields|metadata tables|procedures|.*overwrites"
-_COUNTS = r"state\.(next-row-id|snapshots\[\d+\]\.(first-row-id|added-rows|(added|deleted|removed|total|manifests|changed)-))"
+_COUNTS = (
+    r"state\.(next-row-id|snapshots\[\d+\]\.(first-row-id|added-rows|(added|deleted|removed|total|manifests|changed)-))"
+)
 
 # fmt: off
 DIFFERENCES: list[tuple[str, str, str, str]] = [
