@@ -593,4 +593,4 @@ STORIES: dict[str, Steps | tuple[Steps, dict[str, str]]] = {
 }
 
 #: Stories of `make test`.
-SHORT = ("created from queries", "frames", "procedures")
+SHORT = ("created from queries", "frames")
