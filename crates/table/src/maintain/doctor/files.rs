@@ -34,7 +34,7 @@ pub(super) fn of_files(metadata: &TableMetadata, survey: &Survey) -> Result<Vec<
             name: "unsorted-files",
             message: format!("{files} data files are not sorted as the table's sort order says"),
             bytes,
-            repair: "table.maintenance.compact(strategy=\"sort\")".to_owned(),
+            repair: "table.maintenance.compact(strategy=\"sort\", options={\"rewrite-all\": \"true\"})".to_owned(),
             ..Advice::default()
         });
     }
