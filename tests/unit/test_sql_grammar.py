@@ -162,7 +162,7 @@ STATEMENTS = [
     ("call c.system.p('db.t', 1, x => map('a', 'b'), y=>array(1, 2))", (
         "Call", ("c", "system", "p"), ("'db.t'", "1"), ((("x",), "map('a', 'b')"), (("y",), "array(1, 2)")))),
     ("CREATE OR REPLACE TEMP VIEW v (a, b) AS SELECT 1, 2", (
-        "CreateView", ("v",), ("a", "b"), "SELECT 1, 2", True, True)),
+        "CreateView", ("v",), ("a", "b"), "SELECT 1, 2", True, True, False, (None, None), {}, None)),
     ("INSERT INTO t VALUES (1, ')')", ("Insert", ("t",), False, "VALUES (1, ')')", (), False, (), None)),
     ("INSERT INTO TABLE a.b.branch_x (c, `d e`) SELECT 1, 2", (
         "Insert", ("a", "b", "branch_x"), False, "SELECT 1, 2", (("c",), ("d e",)), False, (), None)),
