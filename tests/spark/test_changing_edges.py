@@ -389,14 +389,17 @@ def test_errors_after_a_commit_are_warnings(
     assert table.refresh().scan().count() == 2
 
 
-@pytest.mark.parametrize(("given", "inserts", "expected"), [("7", True, 7), ("7", False, 6), ("auto", True, 200)])
-def test_number_of_tasks(monkeypatch: pytest.MonkeyPatch, given: str, inserts: bool, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("given", "inserted", "expected"),
+    [("7", None, 7), ("7", 0, 6), ("auto", None, 200), ("200", 1 << 20, 6), ("200", 1 << 32, 64), ("7", 1 << 70, 7)],
+)
+def test_number_of_tasks(monkeypatch: pytest.MonkeyPatch, given: str, inserted: int | None, expected: int) -> None:
     from icefield.spark.changing import running
 
     monkeypatch.setattr(running, "at_once", lambda _spark: 3)
     target: Any = SimpleNamespace(spark=SimpleNamespace(conf=SimpleNamespace(get=lambda _name: given)))
     plan: Any = SimpleNamespace(files=1)
-    assert running._number_of_tasks(target, plan, inserts=inserts) == expected
+    assert running._number_of_tasks(target, plan, inserted) == expected
 
 
 def test_rows_are_clustered_only_by_all_partition_fields(catalog: ice.Catalog) -> None:

@@ -33,6 +33,7 @@ from icefield.spark.changing.values import converted, defaults, value_column
 from icefield.spark.columns.letter_case import named_as_table
 from icefield.spark.columns.names import quoted, quoted_path
 from icefield.spark.columns.types import arrow_schema, readable_columns, spark_schema
+from icefield.spark.sessions.session import estimated_bytes
 from icefield.spark.tables.opening import keywords_of
 from icefield.table.merging import MergeResult, SchemaMode, written_columns
 from icefield.table.update.change import warn_of_lost
@@ -309,7 +310,8 @@ class _Merging:
         matched = [clause for clause in self._clauses if clause.when == "matched"]
         deletes_all = len(matched) == 1 and matched[0].action == DELETE and matched[0].condition is None
         inserts = any(clause.action == INSERT for clause in self._clauses)
-        done = run(target, plan, actions, unique=not deletes_all, twice=rules.twice, inserts=inserts)
+        size = estimated_bytes(self._source) if inserts else 0
+        done = run(target, plan, actions, unique=not deletes_all, twice=rules.twice, inserted_bytes=size)
         made = changed(done)
         return MergeResult(
             done.updated if made.rows_added or made.rows_removed else 0,

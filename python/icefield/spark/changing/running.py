@@ -52,6 +52,8 @@ _PLACE = "_icefield_place"
 _PLACES = 2**40
 #: Tasks of a shuffle where the session has no number of them (``auto``): Spark's own default.
 _SHUFFLE_PARTITIONS = 200
+#: Bytes of inserted rows for a task, as Spark's own ``spark.sql.adaptive.advisoryPartitionSizeInBytes``.
+_TASK_BYTES = 64 << 20
 
 #: What a task of a change gives: what it took out or added, how many rows it updated, deleted and inserted, and the sum
 #: of the places of rows that it updated.
@@ -120,7 +122,7 @@ def run(
     unique: bool = False,
     allow_missing: bool = True,
     twice: str = "",
-    inserts: bool = False,
+    inserted_bytes: int | None = 0,
     others: Iterable[DataFrame] = (),
 ) -> Done:
     """Carry a change out, and commit it.
@@ -137,8 +139,8 @@ def run(
         Whether optional columns may be missing.
     twice
         What is said of rows with the action `TWICE`.
-    inserts
-        Whether rows may be added that the files of the plan say nothing of.
+    inserted_bytes
+        About the bytes of rows that may be added, of which the files of the plan say nothing; None if unknown.
     others
         Other results of tasks that belong to the change, in the form of these.
 
@@ -154,7 +156,7 @@ def run(
             memory_limit=target.options.get("memory_limit"),
             twice=twice,
         )
-        frames.append(_payload(target, how, actions, _number_of_tasks(target, plan, inserts=inserts)))
+        frames.append(_payload(target, how, actions, _number_of_tasks(target, plan, inserted_bytes)))
     jobs = Jobs(target.spark, f"icefield-change-{plan.write_id}")
     try:
         with jobs.tagged():
@@ -284,18 +286,18 @@ def _payload(target: Target, how: _Tasks, actions: DataFrame, number: int) -> Da
         return rows.toDF(*(f"c{n}" for n in range(len(columns)))).mapInArrow(_function_of(tasks), _TYPES)
 
 
-def _number_of_tasks(target: Target, plan: RowChangePlan, *, inserts: bool) -> int:
+def _number_of_tasks(target: Target, plan: RowChangePlan, inserted_bytes: int | None) -> int:
     """Return into how many tasks a change is shuffled.
 
     Spark would join small partitions, and places are small, whatever the work of writing their files again. So there is
     a task for each file, or two for each place that a task can run at, up to the session's number. Rows that are
-    inserted may be any number, whatever the files: for them it is the session's number.
+    inserted may be any number, whatever the files: they have a task for each 64 MiB, as in Spark.
     """
     given = str(target.spark.conf.get("spark.sql.shuffle.partitions"))
     most = int(given) if given.isdecimal() else _SHUFFLE_PARTITIONS
-    if inserts:
+    if inserted_bytes is None:
         return max(1, most)
-    wanted: int = max(plan.files, 2 * (at_once(target.spark) or most))
+    wanted: int = max(plan.files, 2 * (at_once(target.spark) or most), inserted_bytes // _TASK_BYTES)
     return max(1, min(most, wanted))
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql import types as st
 
-__all__ = ["ReaderSession", "adopted", "at_once", "finds_source", "is_classic", "reads_scheme"]
+__all__ = ["ReaderSession", "adopted", "at_once", "estimated_bytes", "finds_source", "is_classic", "reads_scheme"]
 
 #: Settings that rows depend on: both readers of a scan must return the same.
 _SETTINGS = {
@@ -59,6 +59,13 @@ def is_classic(spark: SparkSession) -> bool:
 def at_once(spark: SparkSession) -> int | None:
     """Return how many tasks a session runs at a time; None where it is in another process."""
     return spark.sparkContext.defaultParallelism if is_classic(spark) else None
+
+
+def estimated_bytes(frame: DataFrame) -> int | None:
+    """Return about the bytes of rows, as Spark's optimizer estimates them; None where it is in another process."""
+    if not is_classic(frame.sparkSession):
+        return None
+    return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))  # noqa: SLF001
 
 
 class ReaderSession:
