@@ -11,6 +11,7 @@ from typing import Literal as OneOf
 import pyarrow as pa
 from typing_extensions import Self, disjoint_base
 
+from icefield._inputs.renewal import StorageRenewal
 from icefield.metadata import MetadataLogEntry, SnapshotLogEntry, SnapshotRefType, Summary
 from icefield.sorting import NullOrder, SortDirection
 
@@ -480,6 +481,21 @@ class Schema:
     @staticmethod
     def from_json(json: _Json) -> Schema:
         """Return the schema of a JSON form (Appendix C)."""
+
+    @staticmethod
+    def from_text(text: str) -> Schema:
+        """Parse a list of columns: ``id long not null, name string comment 'who', place struct<lat double, lon double>``.
+
+        Each is a name, a type of the specification, and then ``not null`` and ``comment '…'`` where wanted. Field ids
+        are new ones. Raises ``InvalidArgumentError`` with the place of what is wrong.
+        """
+
+    @staticmethod
+    def of_file(location: str, properties: Mapping[str, str] = ...) -> Schema:
+        """Read the schema of a Parquet, ORC or Avro file, or one that a file holds as JSON or as a list of columns.
+
+        ``properties`` are those of the storage. Field ids are new ones, unless JSON has them.
+        """
 
     @staticmethod
     def from_arrow(schema: object, *, format_version: int = 3) -> Schema:
@@ -1703,10 +1719,20 @@ class Storage:
     """Where files are: the local disk, memory, S3, GCS, Azure or HTTP, by the scheme of a location.
 
     ``relocate`` maps old prefixes of locations to new ones, for tables that were moved or copied. Properties that
-    storage does not read, such as the credentials of a catalog, are dropped.
+    storage does not read, such as the credentials of a catalog, are dropped. ``renewal`` gets other credentials before
+    those in the properties expire: ``due_ms`` and ``expires_ms`` say when to ask and when they expire, in milliseconds
+    from the epoch, or ``None``; ``renew()`` returns other properties, and both times for them.
     """
 
-    def __new__(cls, properties: Mapping[str, str] = ..., relocate: Mapping[str, str] = ...) -> Storage: ...
+    def __new__(
+        cls,
+        properties: Mapping[str, str] = ...,
+        relocate: Mapping[str, str] = ...,
+        renewal: StorageRenewal | None = None,
+    ) -> Storage: ...
+    @property
+    def renewal(self) -> StorageRenewal | None:
+        """What renews its credentials; ``None`` if they do not expire."""
     def with_keys(self, client: object) -> Storage:
         """Return a storage that can read and write encrypted tables, whose keys the client has.
 

@@ -1,11 +1,12 @@
 //! Access to the files of tables by URL, with the properties of a catalog, and by the keys of a service in Python.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use icefield_format::encryption::Cipher;
 use icefield_table::Error;
-use icefield_table::storage::{self, Existing, HIDDEN, KeyManagement, Storage, Traffic};
+use icefield_table::storage::{self, Existing, HIDDEN, KeyManagement, Renewal, Renewed, Storage, Traffic};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyType};
@@ -40,7 +41,9 @@ fn redacted(text: &str) -> String {
 /// Where files are: the local disk, memory, S3, GCS, Azure or HTTP, by the scheme of a location.
 ///
 /// ``relocate`` maps old prefixes of locations to new ones, for tables that were moved or copied. Properties that
-/// storage does not read, such as the credentials of a catalog, are dropped.
+/// storage does not read, such as the credentials of a catalog, are dropped. ``renewal`` gets other credentials before
+/// those in the properties expire: ``due_ms`` and ``expires_ms`` say when to ask and when they expire, in milliseconds
+/// from the epoch, or ``None``; ``renew()`` returns other properties, and both times for them.
 #[pyclass(frozen, name = "Storage", module = "icefield.distributed")]
 #[derive(Debug, Clone)]
 pub struct PyStorage(pub Storage);
@@ -76,15 +79,48 @@ impl PyTraffic {
     }
 }
 
-/// The arguments that create a storage: properties, and new path prefixes by old ones.
-type StorageParts = (BTreeMap<String, String>, BTreeMap<String, String>);
+/// The arguments that create a storage: properties, new path prefixes by old ones, and the renewal of credentials.
+type StorageParts = (BTreeMap<String, String>, BTreeMap<String, String>, Option<Py<PyAny>>);
+
+/// A renewal of credentials by an object of Python.
+#[derive(Debug)]
+struct PyRenewal(Py<PyAny>);
+
+impl Renewal for PyRenewal {
+    fn renew(&self) -> icefield_table::Result<Renewed> {
+        let called = call_python(|py| {
+            let answer = self.0.bind(py).call_method0("renew").and_then(|found| found.extract());
+            answer.map_err(|error| from_callback(py, error))
+        });
+        let (properties, due, expires) = called.unwrap_or_else(|| Err(Error::Interrupted(ENDED.into())))?;
+        Ok(renewed(properties, due, expires))
+    }
+}
+
+fn renewed(properties: BTreeMap<String, String>, due: Option<f64>, expires: Option<f64>) -> Renewed {
+    // A conversion that does not fit saturates.
+    let milliseconds = |time: f64| time as i64;
+    Renewed { properties, due_ms: due.map(milliseconds), expires_ms: expires.map(milliseconds) }
+}
 
 #[pymethods]
 impl PyStorage {
     #[new]
-    #[pyo3(signature = (properties=BTreeMap::new(), relocate=BTreeMap::new()))]
-    fn py_new(properties: BTreeMap<String, String>, relocate: BTreeMap<String, String>) -> Result<Self> {
-        let storage = Storage::new(properties);
+    #[pyo3(signature = (properties=BTreeMap::new(), relocate=BTreeMap::new(), renewal=None))]
+    fn py_new(
+        py: Python<'_>,
+        properties: BTreeMap<String, String>,
+        relocate: BTreeMap<String, String>,
+        renewal: Option<Py<PyAny>>,
+    ) -> Result<Self> {
+        let storage = match renewal {
+            None => Storage::new(properties),
+            Some(renewal) => {
+                let time = |name| renewal.bind(py).getattr(name)?.extract::<Option<f64>>();
+                let first = renewed(properties, time("due_ms")?, time("expires_ms")?);
+                Storage::renewed_by(Arc::new(PyRenewal(renewal)), first)
+            }
+        };
         Ok(Self(if relocate.is_empty() { storage } else { storage.relocated(relocate)? }))
     }
 
@@ -133,11 +169,21 @@ impl PyStorage {
         Ok(entries.into_iter().map(|entry| (entry.path, entry.size)).collect())
     }
 
-    /// Pickles with its properties, credentials of storage among them: executors must reach the same files. The keys of
-    /// encrypted tables are not: tasks have the keys of their own files.
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, StorageParts) {
-        let storage = &slf.get().0;
-        (slf.get_type(), (storage.properties().clone(), storage.relocation().iter().cloned().collect()))
+    /// What renews its credentials; ``None`` if they do not expire.
+    #[getter]
+    fn renewal(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let source: &dyn Any = &**self.0.renewal()?;
+        source.downcast_ref::<PyRenewal>().map(|renewal| renewal.0.clone_ref(py))
+    }
+
+    /// Pickles with its properties, credentials of storage among them, and what renews these: executors must reach the
+    /// same files. The keys of encrypted tables are not: tasks have the keys of their own files.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyType>, StorageParts)> {
+        let (py, storage) = (slf.py(), &slf.get().0);
+        // The credentials may be due, and renewing them takes a request.
+        let properties = detached(py, || storage.properties())?;
+        let relocate = storage.relocation().iter().cloned().collect();
+        Ok((slf.get_type(), ((*properties).clone(), relocate, slf.get().renewal(py))))
     }
 
     fn __repr__(&self) -> String {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from icefield._core import Storage, TableState
 from icefield._hints import ELSEWHERE, MISSING_VERBS
@@ -27,6 +27,7 @@ from icefield.table.transaction import TableTransaction
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from icefield._inputs.identifiers import Identifier
     from icefield.arrow import ArrowSchemaExportable
     from icefield.expressions import RowFilter
     from icefield.table.catalog import TableCatalog
@@ -364,7 +365,13 @@ class Table(TableReads, BranchedTable):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self._identifier, self._state, self._catalog, self._renewal)
+        return _unpickled, (type(self), self._identifier, self._state, self._catalog)
+
+
+def _unpickled(
+    made: type[Table], identifier: Identifier, state: TableState, catalog: TableCatalog[Table, Any, Any] | None
+) -> Table:
+    return made(identifier, state if catalog is None else catalog._attached(identifier, state), catalog)  # noqa: SLF001
 
 
 class Transaction(TableTransaction[Table]):

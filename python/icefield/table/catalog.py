@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from icefield._core import TableState
     from icefield.arrow import SchemaLike
     from icefield.metadata import TableMetadata
     from icefield.partitioning import PartitionSpec
@@ -172,6 +173,10 @@ class TableCatalog(ViewCatalog, Generic[TableClass_co, TransactionClass_co, Crea
             If it does not exist.
 
         """
+
+    def _attached(self, identifier: Identifier, state: TableState) -> TableState:  # noqa: ARG002
+        """Return the state of a table that came from another process, with credentials that this catalog renews."""
+        return state
 
     @abstractmethod
     def load_table_metadata(self, identifier: IdentifierLike) -> CommitTableResponse:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from icefield._core import Transaction as CoreTransaction
 from icefield._core import resolve_commit
@@ -27,59 +27,16 @@ if TYPE_CHECKING:
     from icefield.scan import PlanReporter
     from icefield.table.catalog import TableCatalog
 
-__all__ = ["Renewal", "TableHandle"]
-
-
-class Renewal(Protocol):
-    """Renews the credentials of a table's storage; a catalog whose credentials expire gives one to its tables.
-
-    It is pickled with the table.
-    """
-
-    def due(self, state: TableState) -> TableState:
-        """Return the state, with other credentials if those in use are about to expire."""
-
-    def newest(self, state: TableState) -> TableState:
-        """Return the state with the credentials of the last renewal, if there was one."""
+__all__ = ["TableHandle"]
 
 
 class TableHandle(TableDescription):
     """A table that can be refreshed and changed, by any number of threads."""
 
-    _known: TableState
-
-    def __init__(
-        self,
-        identifier: Identifier,
-        state: TableState,
-        catalog: TableCatalog[Self, Any, Any] | None,
-        renewal: Renewal | None = None,
-    ) -> None:
-        #: What keeps the credentials of the storage valid; None where they stay the same.
-        self._renewal = renewal
-        #: Held while `_known` is replaced, and never during a request.
-        self._replacing = Lock()
+    def __init__(self, identifier: Identifier, state: TableState, catalog: TableCatalog[Self, Any, Any] | None) -> None:
         super().__init__(identifier, state)
         self._catalog = catalog
         self._lock = Lock()
-
-    @property
-    def _state(self) -> TableState:
-        known = self._known
-        if self._renewal is None or (found := self._renewal.due(known)) is known:
-            return known
-        with self._replacing:
-            if self._known is not known:
-                # Another thread has changed the table meanwhile, maybe with older credentials.
-                found = self._renewal.newest(self._known)
-            self._known = found
-        return found
-
-    @_state.setter
-    def _state(self, state: TableState) -> None:
-        with self._replacing:
-            # It may come of an operation that began with older credentials.
-            self._known = state if self._renewal is None else self._renewal.newest(state)
 
     @property
     def _plan_reporter(self) -> PlanReporter | None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
-from icefield._core import shown_property
+from icefield._core import set_clock, shown_property
 from icefield.catalog.rest import RestCatalog, credentials
 from icefield.catalog.rest.credentials import replaced, vended, warn_of_places
 from worlds.rest_server import Server, error, served
@@ -163,16 +163,20 @@ def used(table: ice.Table) -> str:
     return str(properties["s3.access-key-id"])
 
 
-@pytest.mark.parametrize("route", ["credentials", "table"])
-def test_credentials_are_renewed(server: Server, route: str, caplog: pytest.LogCaptureFixture) -> None:
-    if route == "credentials":
-        listed = ["GET", "POST", "DELETE"]
-        path = "/v1/{prefix}/namespaces/{namespace}/tables"
+def offer_credentials(server: Server, offered: bool) -> None:
+    listed = ["GET", "POST", "DELETE"]
+    path = "/v1/{prefix}/namespaces/{namespace}/tables"
+    if offered:
         server.config["endpoints"] = [
             *(f"{method} {path}/{{table}}" for method in listed),
             f"POST {path}",
             f"GET {path}/{{table}}/credentials",
         ]
+
+
+@pytest.mark.parametrize("route", ["credentials", "table"])
+def test_credentials_are_renewed(server: Server, route: str, caplog: pytest.LogCaptureFixture) -> None:
+    offer_credentials(server, route == "credentials")
     catalog = ice.load_catalog("c", uri=server.uri, **{"s3.region": "r"})
     server.with_table = {"storage-credentials": [keys(server, "first", 3600)]}
     table = catalog.create_table("n.t", ROWS.schema)
@@ -204,7 +208,7 @@ def test_credentials_are_renewed(server: Server, route: str, caplog: pytest.LogC
     before = len(server.asked)
     assert used(table) == used(table) == "fourth"
     assert len(server.asked) == before + 1
-    assert "cannot be renewed: no more" in caplog.text
+    assert "cannot be renewed: BadRequestError: no more" in caplog.text
 
 
 def create(catalog: RestCatalog) -> None:
@@ -301,6 +305,68 @@ def test_copies_of_a_table_renew_its_credentials(
 
 def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     monkeypatch.setattr(credentials, "_now_ms", lambda: (time.time() + seconds) * 1000)
+    set_clock(int((time.time() + seconds) * 1000))
+
+
+@pytest.fixture(autouse=True)
+def _clock() -> Iterator[None]:
+    yield
+    set_clock(None)
+
+
+BEARER = {"token": "canary-of-catalog"}
+BASIC = {"auth.type": "basic", "auth.basic.username": "u", "auth.basic.password": "canary"}
+
+
+@pytest.mark.parametrize("properties", [{}, BEARER, BASIC])
+@pytest.mark.parametrize("offered", [True, False])
+def test_executors_renew_credentials(
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    properties: dict[str, str],
+    offered: bool,
+) -> None:
+    offer_credentials(server, offered)
+    server.with_table = {"storage-credentials": [keys(server, "first", 3600)]}
+    table = (
+        RestCatalog("c", uri=server.uri, **properties, **{"s3.region": "r"})
+        .create_table("n.t", ROWS.schema)
+        .append(ROWS)
+    )
+    sent = pickle.dumps((table.storage, table.scan().tasks()))
+    assert (b"canary-of-catalog" in sent) == (offered and properties == BEARER)
+    assert b"canary" not in sent.replace(b"canary-of-catalog", b"")
+    storage, tasks = pickle.loads(sent)
+    server.script((200, {"storage-credentials": [keys(server, "second", 7200)]}, {}), ends="/credentials")
+    later(monkeypatch, 3500)
+    before = len(server.asked)
+    found = str(storage.__reduce__()[1][0]["s3.access-key-id"])
+    if offered and "auth.type" not in properties:
+        assert found == "second"
+        [asked] = server.asked[before:]
+        assert asked.headers.get("authorization") == (f"Bearer {properties['token']}" if properties else None)
+    else:
+        assert found == "first"
+        assert not server.asked[before:]
+        assert "UnsupportedFeatureError: outside of the process with the catalog" in caplog.text
+    assert storage.__reduce__()[1][0]["s3.region"] == "r"
+    assert [task.rows(storage).to_pyarrow().read_all() for task in tasks] == [ROWS]
+
+
+def test_an_operation_that_takes_longer_than_its_credentials_renews_them(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.with_table = {"storage-credentials": [keys(server, "first", 3600)]}
+    table = RestCatalog("c", uri=server.uri).create_table("n.t", ROWS.schema).append(ROWS).append(ROWS)
+    storage, (first, last) = table.storage, table.scan().tasks(split_size=1)
+    first.rows(storage).to_pyarrow().read_all()
+    server.with_table = {"storage-credentials": [keys(server, "second", 7200)]}
+    later(monkeypatch, 3500)
+    before = len(server.of("GET", "/tables/t"))
+    last.rows(storage).to_pyarrow().read_all()
+    assert storage.__reduce__()[1][0]["s3.access-key-id"] == used(table) == "second"
+    assert len(server.of("GET", "/tables/t")) == before + 1
 
 
 def test_a_transaction_of_several_tables_renews_credentials(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

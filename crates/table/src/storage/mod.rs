@@ -8,6 +8,7 @@ mod encryption;
 mod leftover;
 mod location;
 mod properties;
+mod renewal;
 mod secret;
 mod store;
 
@@ -15,12 +16,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
 use icefield_format::manifest::ManifestFile;
 
 use crate::error::{Error, Result};
+use renewal::Renewing;
 use store::{encrypted, faults, local, memory, remote, traffic, unwritten};
 
 pub(crate) use encryption::FileKey;
@@ -30,6 +32,7 @@ pub(crate) use location::folders::{Folders, Way};
 pub(crate) use location::place::Parts;
 pub use location::place::{Place, Places};
 pub use location::{Location, Scheme};
+pub use renewal::{Renewal, Renewed};
 pub use secret::{HIDDEN, Secret, is_secret, redacted, shown};
 pub use store::faults::{Fault, FaultPlan};
 pub use store::traffic::Traffic;
@@ -46,10 +49,13 @@ pub struct Storage {
 }
 
 struct Inner {
-    properties: BTreeMap<String, String>,
+    /// The properties; those of `renewing`, if there is one, replace them.
+    properties: Arc<BTreeMap<String, String>>,
+    /// Credentials that expire.
+    renewing: Option<Arc<Renewing>>,
     /// Old and new prefixes, longest old prefix first.
     relocate: Vec<(String, String)>,
-    stores: RwLock<HashMap<(Scheme, String), Arc<dyn Store>>>,
+    stores: RwLock<Opened>,
     faults: Option<Arc<FaultPlan>>,
     /// Whether writes are discarded.
     unwritten: bool,
@@ -57,6 +63,13 @@ struct Inner {
     traffic: Option<Arc<Traffic>>,
     /// Identifies the properties within this process.
     rights: u64,
+}
+
+/// The stores that were opened with some credentials, by scheme and authority.
+#[derive(Default)]
+struct Opened {
+    generation: u64,
+    stores: HashMap<(Scheme, String), Arc<dyn Store>>,
 }
 
 /// Identifies an immutable object without reading it: by its location, the properties used to access it, and the size
@@ -84,9 +97,16 @@ impl Identity {
 impl Storage {
     /// A storage with properties named as in PyIceberg (`s3.endpoint`, `gcs.oauth2.token`, …). Other properties, such
     /// as those of the catalog, are dropped, so that they do not leak with the storage.
-    pub fn new(mut properties: BTreeMap<String, String>) -> Self {
-        properties.retain(|name, _| properties::is_read(name));
-        Self::build(properties, Vec::new(), faults::of_environment())
+    pub fn new(properties: BTreeMap<String, String>) -> Self {
+        Self::build(properties::kept(properties), None, Vec::new(), faults::of_environment())
+    }
+
+    /// A storage whose credentials expire: `source` renews them before a request when they are due.
+    pub fn renewed_by(source: Arc<dyn Renewal>, mut first: Renewed) -> Self {
+        first.properties = properties::kept(first.properties);
+        let properties = first.properties.clone();
+        let renewing = Arc::new(Renewing::new(source, first));
+        Self::build(properties, Some(renewing), Vec::new(), faults::of_environment())
     }
 
     /// A storage that replaces prefixes of paths: for tables that were moved or copied.
@@ -100,14 +120,14 @@ impl Storage {
             return Err(Error::invalid(format!("relocation to {new:?}: the old prefix is empty")));
         }
         relocate.sort_by_key(|(old, _)| std::cmp::Reverse(old.len()));
-        let inner = Self::build(self.inner.properties.clone(), relocate, self.inner.faults.clone()).inner;
+        let inner = self.rebuilt(relocate, self.inner.faults.clone());
         Ok(Self { inner, ..self.clone() })
     }
 
     /// A storage that counts every step and may fail at one: for tests of crashes.
     #[must_use]
     pub fn with_faults(&self, faults: Arc<FaultPlan>) -> Self {
-        let inner = Self::build(self.inner.properties.clone(), self.inner.relocate.clone(), Some(faults)).inner;
+        let inner = self.rebuilt(self.inner.relocate.clone(), Some(faults));
         Self { inner, ..self.clone() }
     }
 
@@ -157,28 +177,49 @@ impl Storage {
     }
 
     fn changed(&self, unwritten: bool, traffic: Option<Arc<Traffic>>) -> Self {
-        let Inner { properties, relocate, faults, rights, .. } = &*self.inner;
-        let (properties, relocate, faults) = (properties.clone(), relocate.clone(), faults.clone());
+        let Inner { properties, renewing, relocate, faults, rights, .. } = &*self.inner;
+        let (properties, renewing) = (properties.clone(), renewing.clone());
+        let (relocate, faults) = (relocate.clone(), faults.clone());
         let (stores, rights) = (RwLock::default(), *rights);
-        let inner = Arc::new(Inner { properties, relocate, stores, faults, unwritten, traffic, rights });
+        let inner = Arc::new(Inner { properties, renewing, relocate, stores, faults, unwritten, traffic, rights });
         Self { inner, ..self.clone() }
+    }
+
+    fn rebuilt(&self, relocate: Vec<(String, String)>, faults: Option<Arc<FaultPlan>>) -> Arc<Inner> {
+        Self::build((*self.inner.properties).clone(), self.inner.renewing.clone(), relocate, faults).inner
     }
 
     fn build(
         properties: BTreeMap<String, String>,
+        renewing: Option<Arc<Renewing>>,
         relocate: Vec<(String, String)>,
         faults: Option<Arc<FaultPlan>>,
     ) -> Self {
         static KEYS: OnceLock<RandomState> = OnceLock::new();
         let rights = KEYS.get_or_init(RandomState::new).hash_one(&properties);
-        let stores = RwLock::default();
-        let inner = Inner { properties, relocate, stores, faults, unwritten: false, traffic: None, rights };
+        let (properties, stores) = (Arc::new(properties), RwLock::default());
+        let (unwritten, traffic) = (false, None);
+        let inner = Inner { properties, renewing, relocate, stores, faults, unwritten, traffic, rights };
         Self { inner: Arc::new(inner), keyring: None, file: None }
     }
 
-    /// The properties that the storage uses. Some may be secrets, which the caller must protect (see [`is_secret`]).
-    pub fn properties(&self) -> &BTreeMap<String, String> {
-        &self.inner.properties
+    /// The properties that the storage uses now. Some may be secrets, which the caller must protect (see
+    /// [`is_secret`]).
+    pub fn properties(&self) -> Arc<BTreeMap<String, String>> {
+        match &self.inner.renewing {
+            Some(renewing) => renewing.current().properties,
+            None => self.inner.properties.clone(),
+        }
+    }
+
+    /// A property that no renewal changes.
+    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
+        self.inner.properties.get(name).map(String::as_str)
+    }
+
+    /// What renews the credentials; `None` if they do not expire.
+    pub fn renewal(&self) -> Option<&Arc<dyn Renewal>> {
+        self.inner.renewing.as_deref().map(Renewing::source)
     }
 
     /// The prefix replacements, longest old prefix first.
@@ -398,14 +439,22 @@ impl Storage {
     fn stored(&self, at: &Location) -> Result<Arc<dyn Store>> {
         self.permit(at)?;
         let key = (at.scheme, at.authority.clone());
-        let known = self.inner.stores.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(&key).cloned();
-        if let Some(store) = known {
-            return Ok(store);
+        let renewed = match at.scheme {
+            Scheme::File | Scheme::Memory => None,
+            _ => self.inner.renewing.as_ref().map(|renewing| renewing.current()),
+        };
+        let generation = renewed.as_ref().map_or(0, |current| current.generation);
+        let properties = renewed.as_ref().map_or(&self.inner.properties, |current| &current.properties);
+        {
+            let opened = self.inner.stores.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(store) = opened.stores.get(&key).filter(|_| opened.generation == generation) {
+                return Ok(store.clone());
+            }
         }
         let mut store: Arc<dyn Store> = match at.scheme {
             Scheme::File => Arc::new(local::Local),
             Scheme::Memory => Arc::new(memory::Memory),
-            _ => Arc::new(remote::Remote::open(at, &self.inner.properties)?),
+            _ => Arc::new(remote::Remote::open(at, properties)?),
         };
         if let Some(plan) = &self.inner.faults {
             store = faults::wrap(store, plan.clone());
@@ -416,8 +465,15 @@ impl Storage {
         if let Some(traffic) = &self.inner.traffic {
             store = traffic::wrap(store, traffic.clone());
         }
-        let mut stores = self.inner.stores.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        Ok(stores.entry(key).or_insert(store).clone())
+        let mut opened = self.inner.stores.write().unwrap_or_else(PoisonError::into_inner);
+        if opened.generation < generation {
+            *opened = Opened { generation, stores: HashMap::new() };
+        }
+        Ok(match opened.generation == generation {
+            true => opened.stores.entry(key).or_insert(store).clone(),
+            // Another thread has renewed the credentials meanwhile.
+            false => store,
+        })
     }
 }
 

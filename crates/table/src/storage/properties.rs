@@ -69,7 +69,7 @@ const CLIENT: &[&str] = &["connect-timeout", "request-timeout", "proxy-uri"];
 
 /// Whether a storage uses the property. All others, such as the password of a catalog, are dropped, because a storage
 /// is sent to executors with its properties.
-pub(super) fn is_read(name: &str) -> bool {
+fn is_read(name: &str) -> bool {
     fn has<K>(table: &[Names<K>], name: &str) -> bool {
         table.iter().any(|(names, _)| names.contains(&name))
     }
@@ -82,6 +82,12 @@ pub(super) fn is_read(name: &str) -> bool {
         || has(ADLS, name)
         || OTHERS.contains(&name)
         || name.strip_prefix(OF_ACCOUNT).is_some_and(|account| !account.is_empty())
+}
+
+/// The properties that a storage reads.
+pub(super) fn kept(mut properties: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    properties.retain(|name, _| is_read(name));
+    properties
 }
 
 fn first<'a>(properties: &'a BTreeMap<String, String>, names: &[&str]) -> Option<&'a str> {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from icefield.catalog.rest.messages import Request
 
-__all__ = ["Auth", "Basic", "Bearer", "Foreign", "MakesHeader", "Nothing"]
+__all__ = ["Auth", "Basic", "Bearer", "Foreign", "HasToken", "MakesHeader", "Nothing"]
 
 
 class Auth(Protocol):
@@ -25,8 +25,20 @@ class Auth(Protocol):
         """Replace the credentials after the server refused these headers; return whether there are others now."""
 
 
+@runtime_checkable
+class HasToken(Protocol):
+    """Credentials that are a token, or none at all."""
+
+    def token(self) -> str | None:
+        """Return the token, empty if there are no credentials; None if they are of another kind."""
+
+
 class Nothing:
     """No credentials."""
+
+    def token(self) -> str | None:
+        """Return that there is no token."""
+        return ""
 
     def headers(self, request: Request) -> Mapping[str, str]:  # noqa: ARG002
         """Return no headers."""
@@ -41,7 +53,12 @@ class Bearer(Nothing):
     """A token that stays the same."""
 
     def __init__(self, token: str) -> None:
+        self._token = token
         self._headers = {"authorization": f"Bearer {token}"}
+
+    def token(self) -> str | None:
+        """Return the token."""
+        return self._token
 
     def headers(self, request: Request) -> Mapping[str, str]:  # noqa: ARG002
         """Return the header with the token."""
@@ -55,6 +72,10 @@ class Basic(Nothing):
         text = base64.b64encode(f"{username}:{password}".encode()).decode()
         self._headers = {"authorization": f"Basic {text}"}
 
+    def token(self) -> str | None:
+        """Return that the credentials are no token."""
+        return None
+
     def headers(self, request: Request) -> Mapping[str, str]:  # noqa: ARG002
         """Return the header with both."""
         return self._headers
@@ -65,6 +86,10 @@ class Foreign(Nothing):
 
     def __init__(self, manager: MakesHeader) -> None:
         self._manager = manager
+
+    def token(self) -> str | None:
+        """Return that the credentials may be of any kind."""
+        return None
 
     def headers(self, request: Request) -> Mapping[str, str]:  # noqa: ARG002
         """Return the header that the class makes."""

@@ -71,6 +71,10 @@ class Client:
         """Close the connections; the next request opens new ones."""
         self._http.close()
 
+    def token(self) -> str | None:
+        """Return the access token in use, empty if there is none; None if requests have other credentials."""
+        return self._http.token()
+
     def get(self, route: Route, names: Names, query: Mapping[str, str] | None = None) -> Reply:
         """Ask for something; the answer may have any status."""
         return self.send(route, names, query=query)

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from icefield._core import Storage, TableState
 from icefield._inputs.secrets import redacted_url
 from icefield.catalog.rest.client import texts_of
-from icefield.errors import IcefieldError, UnsupportedFeatureError
+from icefield.errors import UnsupportedFeatureError
 
-if TYPE_CHECKING:
-    from icefield._inputs.identifiers import Identifier
-
-__all__ = ["Renewing", "Vended", "replaced", "vended", "warn_of_places"]
+__all__ = ["Vended", "replaced", "vended", "warn_of_places"]
 
 #: Storage properties that a server may set; which files may be read, and what is verified, it may not.
 _OF_STORAGE = ("s3.", "gcs.", "adls.", "client.")
@@ -63,9 +58,8 @@ _CREDENTIALS: Mapping[tuple[str, ...], tuple[str, ...]] = {
 _PLACES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 
 
-#: How long before their end credentials are renewed, and how long after a failure that is tried again.
+#: How long before their end credentials are renewed.
 _MARGIN_MS = 300_000
-_PAUSE_MS = 10_000
 _LOGGER = logging.getLogger("icefield")
 
 
@@ -77,60 +71,6 @@ class Vended(NamedTuple):
     expires_ms: int | None = None
     #: When it is to be renewed: five minutes before, or after half of a shorter life.
     due_ms: float | None = None
-
-
-class Renewing:
-    """Renews the credentials of the storage of one table; its copy in another process asks the catalog's copy there.
-
-    Parameters
-    ----------
-    renew
-        A method of the catalog: asks the server for other credentials of a table, by its name, its location and what
-        was given before, and makes a storage of them.
-    name, location
-        The table.
-    given
-        Its credentials as it was opened.
-
-    """
-
-    def __init__(
-        self,
-        renew: Callable[[Identifier, str, Vended], tuple[Vended, Storage]],
-        name: Identifier,
-        location: str,
-        given: Vended,
-    ) -> None:
-        self._renew, self._name, self._location, self._given = renew, name, location, given
-        self._storage: Storage | None = None
-        self._renewing = Lock()
-
-    def due(self, state: TableState) -> TableState:
-        """Return the state, with other credentials if those in use are about to expire."""
-        due = self._given.due_ms
-        if due is None or _now_ms() < due:
-            return state
-        with self._renewing:
-            # Another thread may have been faster.
-            if self._given.due_ms == due:
-                given = self._given
-                try:
-                    given, self._storage = self._renew(self._name, self._location, given)
-                except IcefieldError as error:
-                    _LOGGER.warning("the credentials of the storage cannot be renewed: %s", error)
-                # Those that end at once, by this machine's clock, would be renewed at each use.
-                later = None if given.due_ms is None else max(given.due_ms, _now_ms() + _PAUSE_MS)
-                self._given = given._replace(due_ms=later)
-        return self.newest(state)
-
-    def newest(self, state: TableState) -> TableState:
-        """Return the state with the credentials of the last renewal, if there was one."""
-        if self._storage is None:
-            return state
-        return TableState.of(self._storage, state.metadata_location, state.metadata)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self._renew, self._name, self._location, self._given)
 
 
 def vended(answer: Mapping[str, Any], location: str, own: Mapping[str, str]) -> Vended:

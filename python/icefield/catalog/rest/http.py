@@ -20,6 +20,7 @@ from urllib.parse import quote, quote_plus
 from icefield._core import HIDDEN, __version__, shown_property
 from icefield._inputs.secrets import redacted_url
 from icefield._optional import require
+from icefield.catalog.rest.auth import HasToken
 from icefield.catalog.rest.messages import Reply, Request, asked
 from icefield.catalog.rest.settings import flag, number, under
 from icefield.errors import InvalidArgumentError, RESTError, ServiceUnavailableError
@@ -97,6 +98,12 @@ class Http:
         for (process, _), client in clients.items():
             if process == os.getpid():
                 client.close()
+
+    def token(self) -> str | None:
+        """Return the bearer token in use, empty if there is none; None if requests have other credentials."""
+        if any(name.lower() == "authorization" for name in self._headers):
+            return None
+        return self._auth.token() if isinstance(self._auth, HasToken) else None
 
     def send(self, request: Request, *, repeatable: bool) -> Reply:
         """Send a request and return its answer, whatever its status.

@@ -88,10 +88,14 @@ class OAuth2:
 
     def headers(self, request: Request) -> Mapping[str, str]:  # noqa: ARG002
         """Return the header with a token that is valid for a while."""
+        return {"authorization": f"Bearer {self.token()}"}
+
+    def token(self) -> str | None:
+        """Return a token that is valid for a while."""
         with self._lock:
             if self._token is None or (self._refreshes and self._due is not None and time.time() >= self._due):
                 self._replace(must=self._token is None)
-            return {"authorization": f"Bearer {self._token}"}
+            return self._token
 
     def renew(self, refused: Mapping[str, str]) -> bool:
         """Replace the token, unless another thread has done so since."""

@@ -16,12 +16,13 @@ from icefield.catalog.base import CommitTableResponse, TableDefinition
 from icefield.catalog.locations import absolute_location
 from icefield.catalog.rest import endpoints
 from icefield.catalog.rest.client import texts_of
-from icefield.catalog.rest.credentials import Renewing, Vended, replaced, vended, warn_of_places
+from icefield.catalog.rest.credentials import Vended, replaced, vended, warn_of_places
 from icefield.catalog.rest.errors import Meanings, error_of, is_success, outcome_of
 from icefield.catalog.rest.http import UnansweredError
 from icefield.catalog.rest.messages import Reply
 from icefield.catalog.rest.names import dotted, identifiers_of, named, table_of
 from icefield.catalog.rest.namespaces import RestNamespaces
+from icefield.catalog.rest.renewal import CatalogRenewal, CredentialsRoute, ExecutorRenewal, transport_of
 from icefield.catalog.rest.reports import Report, Reports, commit_report, reporter_named, scan_report
 from icefield.catalog.rest.settings import flag, number
 from icefield.errors import (
@@ -77,7 +78,7 @@ class RestTables(RestNamespaces):
         #: When the first attempt at a commit began, and how many there were, by its snapshot.
         self._attempts: OrderedDict[int, tuple[int, int]] = OrderedDict()
         #: Storage by its properties.
-        self._storages: OrderedDict[tuple[tuple[str, str], ...], Storage] = OrderedDict()
+        self._storages: OrderedDict[tuple[Identifier, tuple[tuple[str, str], ...]], Storage] = OrderedDict()
 
     def list_tables(self, namespace: IdentifierLike) -> list[Identifier]:
         """List the tables directly in a namespace."""
@@ -313,23 +314,37 @@ class RestTables(RestNamespaces):
         return _Loaded(CommitTableResponse(metadata, where), given, reply.headers.get("etag"), time.monotonic())
 
     def _table(self, identifier: IdentifierLike, loaded: _Loaded) -> Table:
-        found = loaded.response
-        state = TableState.of(self._storage_of(loaded.vended), found.metadata_location, found.metadata)
-        namespace, table = table_of(identifier)
+        found, (namespace, table) = loaded.response, table_of(identifier)
         name = (*namespace, table)
-        if loaded.vended.expires_ms is None:
-            return Table(name, state, self)
-        return Table(name, state, self, Renewing(self._renewed, name, found.metadata.location, loaded.vended))
+        storage = self._storage_of(loaded.vended, name, found.metadata.location)
+        return Table(name, TableState.of(storage, found.metadata_location, found.metadata), self)
 
-    def _renewed(self, name: Identifier, location: str, given: Vended) -> tuple[Vended, Storage]:
+    def _attached(self, identifier: Identifier, state: TableState) -> TableState:
+        known = state.storage.renewal
+        if not isinstance(known, ExecutorRenewal):
+            return state
+        storage = self._storage_of(known.given, identifier, known.location)
+        return TableState.of(storage, state.metadata_location, state.metadata)
+
+    def vended_again(self, name: Identifier, location: str, given: Vended) -> Vended:
+        """Ask for other credentials of a table."""
         if self._client.config.endpoints.offer(endpoints.LOAD_CREDENTIALS):
             names: dict[str, str | Identifier] = {"namespace": name[:-1], "table": name[-1]}
             answer = self._client.json(endpoints.LOAD_CREDENTIALS, names, self._missing(name))
-            others = vended({**answer, "config": given.properties}, location, self._storage_properties())
-        else:
-            self._forget(name)
-            others = self._load(name).vended
-        return others, self._storage_of(others)
+            return vended({**answer, "config": given.properties}, location, self._storage_properties())
+        self._forget(name)
+        return self._load(name).vended
+
+    def credentials_route(self, name: Identifier) -> CredentialsRoute | None:
+        """Return how an executor asks for the credentials of a table; None if it cannot."""
+        config = self._client.config
+        if not config.endpoints.offer(endpoints.LOAD_CREDENTIALS):
+            return None
+        if not flag(config.properties, "client.refresh-credentials-enabled", True):  # noqa: FBT003
+            return None
+        url = config.paths.of(endpoints.LOAD_CREDENTIALS, {"namespace": name[:-1], "table": name[-1]})
+        token = self._client.token()
+        return None if token is None else CredentialsRoute(url, token, transport_of(config.properties))
 
     def _opened(self, identifier: IdentifierLike, state: TableState) -> Table:
         namespace, name = table_of(identifier)
@@ -341,14 +356,20 @@ class RestTables(RestNamespaces):
         allowed = super()._storage_properties().get("io.allowed-locations")
         return merged if allowed is None else {**merged, "io.allowed-locations": allowed}
 
-    def _storage_of(self, given: Vended) -> Storage:
-        """Return the storage with what the server gave; the same for the same, as it keeps its connections."""
+    def _storage_of(self, given: Vended, name: Identifier = (), location: str = "") -> Storage:
+        """Return the storage with what the server gave; the same for the same, as it keeps its connections.
+
+        Credentials that expire are those of one table, which its ``name`` renews.
+        """
         if not given.properties:
             return self.storage
-        key = tuple(sorted(given.properties.items()))
+        renews = bool(name) and given.expires_ms is not None
+        key = (name if renews else (), tuple(sorted(given.properties.items())))
         with self._remembering:
             if (found := self._storages.pop(key, None)) is None:
-                found = self._with_keys(Storage(replaced(self._storage_properties(), given.properties)))
+                below = self._storage_properties()
+                renewal = CatalogRenewal(self, name, location, given, below) if renews else None
+                found = self._with_keys(Storage(replaced(below, given.properties), renewal=renewal))
             self._storages[key] = found
             while len(self._storages) > self._most():
                 self._storages.popitem(last=False)

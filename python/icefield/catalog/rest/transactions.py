@@ -147,11 +147,11 @@ class _JointTable(Table):
     def of(cls, table: Table) -> _JointTable:
         """Return a table, to be committed with others."""
         catalog: Any = table.catalog
-        return cls(table.name(), table._state, catalog, table._renewal)  # noqa: SLF001
+        return cls(table.name(), table._state, catalog)  # noqa: SLF001
 
     def alone(self) -> Table:
         """Return the table as it is now, by itself."""
-        return Table(self._identifier, self._state, self._catalog, self._renewal)
+        return Table(self._identifier, self._state, self._catalog)
 
     def _require_catalog(self) -> Any:
         return super()._require_catalog() if self.meeting is None else self.meeting

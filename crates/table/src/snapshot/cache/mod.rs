@@ -115,7 +115,7 @@ impl Key {
 }
 
 fn identity(storage: &Storage, path: &str) -> Result<Option<Identity>> {
-    let off = storage.properties().get(ENABLED_PROPERTY).is_some_and(|text| text.trim().eq_ignore_ascii_case("false"));
+    let off = storage.setting(ENABLED_PROPERTY).is_some_and(|text| text.trim().eq_ignore_ascii_case("false"));
     if off { Ok(None) } else { storage.identity(path) }
 }
 

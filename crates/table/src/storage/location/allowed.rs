@@ -9,7 +9,7 @@ use crate::storage::{Location, Scheme, Storage};
 impl Storage {
     /// Rejects a location outside the allowed ones, if they are restricted.
     pub(in crate::storage) fn permit(&self, at: &Location) -> Result<()> {
-        let Some(allowed) = self.properties().get(ALLOWED_LOCATIONS) else { return Ok(()) };
+        let Some(allowed) = self.setting(ALLOWED_LOCATIONS) else { return Ok(()) };
         let place = self.normal(at.clone());
         let is_within = |folder: &str| {
             let Ok(folder) = self.locate(folder) else { return false };

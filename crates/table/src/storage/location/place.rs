@@ -136,7 +136,7 @@ impl Storage {
     fn container(&self, authority: &str) -> String {
         let (container, account) = match authority.split_once('@') {
             Some((container, host)) => (container, host.split('.').next().unwrap_or(host).to_owned()),
-            None => (authority, properties::azure_account(authority, self.properties()).unwrap_or_default()),
+            None => (authority, properties::azure_account(authority, &self.properties()).unwrap_or_default()),
         };
         format!("{container}@{account}").to_ascii_lowercase()
     }

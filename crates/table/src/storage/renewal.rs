@@ -1,0 +1,195 @@
+//! Credentials that expire: a storage gets new ones before they do, in the middle of a long scan or write too.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
+
+use super::properties;
+use crate::clock::now_ms;
+use crate::error::Result;
+
+/// How long to wait after a renewal before another one, in milliseconds.
+const PAUSE_MS: i64 = 10_000;
+
+/// Where a storage gets new credentials, such as a catalog service.
+pub trait Renewal: Any + fmt::Debug + Send + Sync {
+    /// Returns other properties of the storage. Never called twice at a time.
+    ///
+    /// # Errors
+    /// Why there are none. The storage goes on with those that it has, and asks again after a pause.
+    fn renew(&self) -> Result<Renewed>;
+}
+
+/// Properties of a storage whose credentials expire.
+#[derive(Clone, Default)]
+pub struct Renewed {
+    /// The properties, named as in [`Storage::new`](super::Storage::new).
+    pub properties: BTreeMap<String, String>,
+    /// When to ask for others, in milliseconds from the epoch; `None` if the credentials do not expire.
+    pub due_ms: Option<i64>,
+    /// When the credentials expire. From then on requests wait for a renewal by another thread.
+    pub expires_ms: Option<i64>,
+}
+
+impl fmt::Debug for Renewed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Renewed")
+            .field("due_ms", &self.due_ms)
+            .field("expires_ms", &self.expires_ms)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The credentials in use, shared by all variants of a storage.
+pub(super) struct Renewing {
+    source: Arc<dyn Renewal>,
+    current: RwLock<Current>,
+    /// Held during a renewal.
+    busy: Mutex<()>,
+}
+
+#[derive(Clone)]
+pub(super) struct Current {
+    pub(super) properties: Arc<BTreeMap<String, String>>,
+    /// Incremented by each renewal: stores that were opened before it are opened again.
+    pub(super) generation: u64,
+    due_ms: Option<i64>,
+    expires_ms: Option<i64>,
+}
+
+impl Renewing {
+    pub(super) fn new(source: Arc<dyn Renewal>, first: Renewed) -> Self {
+        let Renewed { properties, due_ms, expires_ms } = first;
+        let current = RwLock::new(Current { properties: Arc::new(properties), generation: 0, due_ms, expires_ms });
+        Self { source, current, busy: Mutex::new(()) }
+    }
+
+    pub(super) fn source(&self) -> &Arc<dyn Renewal> {
+        &self.source
+    }
+
+    /// The credentials to use now. The thread that finds them due renews them; others go on with the old ones, unless
+    /// these have expired.
+    pub(super) fn current(&self) -> Current {
+        let known = self.known();
+        let Some(due_ms) = known.due_ms else { return known };
+        let now = now_ms();
+        if now < due_ms {
+            return known;
+        }
+        let _busy = match self.busy.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::WouldBlock) if known.expires_ms.is_some_and(|end| now < end) => return known,
+            Err(_) => self.busy.lock().unwrap_or_else(PoisonError::into_inner),
+        };
+        // Another thread may have renewed them while this one waited.
+        let known = self.known();
+        if known.due_ms != Some(due_ms) {
+            return known;
+        }
+        let next = match self.source.renew() {
+            // Credentials that are due at once, by this machine's clock, would be renewed at each request.
+            Ok(Renewed { properties: given, due_ms, expires_ms }) => Current {
+                properties: Arc::new(properties::kept(given)),
+                generation: known.generation + 1,
+                due_ms: due_ms.map(|due_ms| due_ms.max(now_ms().saturating_add(PAUSE_MS))),
+                expires_ms,
+            },
+            Err(error) => {
+                log::warn!("the credentials of the storage cannot be renewed: {error}");
+                Current { due_ms: Some(now_ms().saturating_add(PAUSE_MS)), ..known }
+            }
+        };
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next.clone();
+        next
+    }
+
+    fn known(&self) -> Current {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::clock::set_for_thread;
+    use crate::error::Error;
+    use crate::storage::Storage;
+
+    /// Gives keys with their number, each valid for 100 s and due after 90; or fails.
+    #[derive(Debug, Default)]
+    struct Server {
+        asked: AtomicUsize,
+        fails: bool,
+    }
+
+    fn keys(number: usize, until: i64) -> Renewed {
+        let number = number.to_string();
+        let all = [("s3.access-key-id", &*number), ("s3.secret-access-key", "s"), ("token", "of the catalog")];
+        Renewed {
+            properties: all.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            due_ms: Some((until - 10) * 1000),
+            expires_ms: Some(until * 1000),
+        }
+    }
+
+    impl Renewal for Server {
+        fn renew(&self) -> Result<Renewed> {
+            let number = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
+            if self.fails {
+                return Err(Error::invalid("no more"));
+            }
+            Ok(keys(number, now_ms() / 1000 + 100))
+        }
+    }
+
+    /// A storage at the second 0, and its server.
+    fn opened(fails: bool) -> (Storage, Arc<Server>) {
+        let server = Arc::new(Server { fails, ..Server::default() });
+        (Storage::renewed_by(server.clone(), keys(0, 100)), server)
+    }
+
+    fn used(storage: &Storage) -> String {
+        storage.properties()["s3.access-key-id"].clone()
+    }
+
+    #[test]
+    fn credentials_are_renewed_once_when_they_are_due() {
+        let (storage, server) = opened(false);
+        let variants = [storage.clone(), storage.unwritten(), storage.relocated([]).unwrap()];
+        for (now, key) in [(0, "0"), (89, "0"), (90, "1"), (179, "1"), (180, "2")] {
+            set_for_thread(Some(now * 1000));
+            for variant in &variants {
+                assert_eq!(used(variant), key, "at {now} s");
+                assert!(!variant.properties().contains_key("token"));
+            }
+        }
+        assert_eq!(server.asked.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn a_failed_renewal_is_tried_again_after_a_pause() {
+        let (storage, server) = opened(true);
+        for (now, asked) in [(0, 0), (90, 1), (99, 1), (100, 2), (109, 2), (110, 3)] {
+            set_for_thread(Some(now * 1000));
+            assert_eq!(used(&storage), "0");
+            assert_eq!(server.asked.load(Ordering::SeqCst), asked, "at {now} s");
+        }
+    }
+
+    #[test]
+    fn stores_are_opened_again_with_the_new_credentials() {
+        let (storage, _) = opened(false);
+        let store = || storage.store(&storage.resolve("s3://bucket/key").unwrap()).unwrap();
+        set_for_thread(Some(0));
+        let first = store();
+        assert!(Arc::ptr_eq(&first, &store()));
+        set_for_thread(Some(95_000));
+        let second = store();
+        assert!(!Arc::ptr_eq(&first, &second));
+        assert!(Arc::ptr_eq(&second, &store()));
+    }
+}
