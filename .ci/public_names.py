@@ -56,10 +56,17 @@ def _class(name: str, value: type, members: list[str], documented: set[type]) ->
     above = [base for base in value.__mro__[1:] if base in documented]
     for member in sorted(name for name in names if not name.startswith("_")):
         found = inspect.getattr_static(value, member, None)
-        if found is not None and any(found is inspect.getattr_static(base, member, None) for base in above):
+        # What a class has from its base, or does in its own way behind the same signature, is not another name.
+        shown = _member(value, member)
+        if found is not None and any(shown == _member(base, member) for base in above if hasattr(base, member)):
             continue
-        is_called = inspect.isroutine(found) or isinstance(found, (classmethod, staticmethod))
-        yield f"    {member}" + (_parameters(getattr(value, member)) if is_called else "")
+        yield f"    {shown}"
+
+
+def _member(of: type, name: str) -> str:
+    found = inspect.getattr_static(of, name, None)
+    is_called = inspect.isroutine(found) or isinstance(found, (classmethod, staticmethod))
+    return name + (_parameters(getattr(of, name)) if is_called else "")
 
 
 def _is_made(value: type) -> bool:
