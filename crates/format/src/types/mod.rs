@@ -11,6 +11,7 @@ pub(crate) mod promotion;
 pub mod reserved;
 mod schema;
 mod select;
+mod text;
 pub mod value_json;
 
 pub use crate::primitive::{DEFAULT_CRS, EdgeAlgorithm, MAX_DECIMAL_PRECISION, PrimitiveType};

@@ -15,6 +15,7 @@ mod open;
 pub mod orc;
 pub mod parquet;
 pub(crate) mod ranges;
+mod schema;
 mod shapes;
 mod sink;
 
@@ -40,6 +41,8 @@ use leaves::pick;
 use metrics::FileMetrics;
 use modes::Modes;
 pub use open::open;
+pub use schema::schema_of_file;
+pub(crate) use schema::{format_in, stored_columns};
 
 /// Default maximum rows per batch.
 pub const BATCH_ROWS: usize = 64 << 10;

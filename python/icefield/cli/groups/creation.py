@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from icefield.cli.names import table_argument
-from icefield.cli.opening import catalog_of
+from icefield.cli.opening import catalog_of, location_of
 from icefield.cli.options import Command, pairs
 from icefield.cli.output import print_done
-from icefield.cli.schemas import schema_of, schema_of_file
 from icefield.errors import TableAlreadyExistsError
+from icefield.schema import Schema
 from icefield.table import Table
 
 __all__ = ["COMMANDS"]
+
+
+def _schema_of(text: str) -> Schema:
+    return Schema.from_json(text) if text.lstrip().startswith("{") else Schema.from_text(text)
+
+
+def _schema_in(path: str, properties: Mapping[str, str]) -> Schema:
+    return Schema.of_file(location_of(path), dict(properties))
 
 
 @click.command("create", cls=Command)
@@ -48,7 +58,7 @@ def table_create(
     """
     if (schema_text is None) == (schema_from is None):
         raise click.UsageError("pass either --schema or --schema-from")
-    schema = schema_of(schema_text) if schema_text is not None else schema_of_file(schema_from or "", context.obj[1])
+    schema = _schema_of(schema_text) if schema_text is not None else _schema_in(schema_from or "", context.obj[1])
     wanted = pairs(properties)
     if format_version is not None:
         wanted["format-version"] = str(format_version)

@@ -1,6 +1,6 @@
 //! Schemas ("Schemas and Data Types"; JSON form in Appendix C).
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -8,6 +8,8 @@ use arrow_schema::SchemaRef;
 use icefield_format::FormatVersion;
 use icefield_format::types::arrow::{FromArrow, ToArrow};
 use icefield_format::types::{Schema, Type};
+use icefield_table::file::schema_of_file;
+use icefield_table::storage::Storage;
 use icefield_table::write::conform::without_nameless_index;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -18,6 +20,7 @@ use super::types::PyField;
 use crate::arguments::integer::{Id, Int};
 use crate::arguments::json::JsonInput;
 use crate::capsule::{ArrowSchema, SchemaInput, mend};
+use crate::entry::detached;
 use crate::errors::{ArgumentTypeError, InvalidArgumentError, Result};
 use crate::format::display::html;
 
@@ -82,6 +85,25 @@ impl PySchema {
     #[staticmethod]
     fn from_json(json: JsonInput) -> Result<Self> {
         Ok(Self(Schema::from_json(&json.0)?))
+    }
+
+    /// Parse a list of columns: ``id long not null, name string comment 'who', place struct<lat double, lon double>``.
+    ///
+    /// Each is a name, a type of the specification, and then ``not null`` and ``comment '…'`` where wanted. Field ids are
+    /// new ones. Raises ``InvalidArgumentError`` with the place of what is wrong.
+    #[staticmethod]
+    fn from_text(text: &str) -> Result<Self> {
+        Ok(Self(Schema::from_text(text)?))
+    }
+
+    /// Read the schema of a Parquet, ORC or Avro file, or one that a file holds as JSON or as a list of columns.
+    ///
+    /// ``properties`` are those of the storage. Field ids are new ones, unless JSON has them.
+    #[staticmethod]
+    #[pyo3(signature = (location, properties=BTreeMap::new()), text_signature = "(location, properties=None)")]
+    fn of_file(py: Python<'_>, location: &str, properties: BTreeMap<String, String>) -> Result<Self> {
+        let storage = Storage::new(properties);
+        Ok(Self(detached(py, || schema_of_file(&storage, location))??))
     }
 
     /// The schema of Arrow columns: anything with ``__arrow_c_schema__``, or data with ``__arrow_c_stream__``.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
 use arrow_schema::{DataType, Field, FieldRef, Fields, TimeUnit, UnionFields, UnionMode};
 use icefield_format::avro::{ArraySchema, Logical, RecordField, RecordSchema, Schema};
 use icefield_format::types::arrow::{FIELD_ID_KEY, field_id};
@@ -62,6 +63,9 @@ fn named(name: &str, schema: &Schema, id: Option<i32>) -> FieldRef {
     let mut field = Field::new(name, ty, nullable);
     if let Some(id) = id {
         field.metadata_mut().insert(FIELD_ID_KEY, id.to_string());
+    }
+    if matches!(value(schema), Some((_, Schema::Fixed(16, Some(Logical::Uuid))))) {
+        field.metadata_mut().insert(EXTENSION_TYPE_NAME_KEY.to_owned(), "arrow.uuid".to_owned());
     }
     Arc::new(field)
 }

@@ -21,10 +21,6 @@ use crate::read::columns::{Constants, Rules};
 use crate::read::file_columns::pairs;
 use crate::storage::{FileRef, Storage};
 
-/// First bytes of each file format.
-const MAGIC: [(&[u8], FileFormat); 3] =
-    [(b"PAR1", FileFormat::Parquet), (b"ORC", FileFormat::Orc), (b"Obj\x01", FileFormat::Avro)];
-
 /// Describes files of one table.
 pub(super) struct Importer<'a> {
     storage: &'a Storage,
@@ -142,8 +138,7 @@ impl<'a> Importer<'a> {
 
 /// Detects the format of a file by its first bytes.
 pub(crate) fn format_of(storage: &Storage, path: &str, size: u64) -> Result<FileFormat> {
-    let head = storage.range(path, 0..4.min(size))?;
-    let found = MAGIC.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, format)| *format);
+    let found = file::format_in(&storage.range(path, 0..4.min(size))?);
     found.ok_or_else(|| Error::corrupt_file(path, "it is no Parquet, ORC or Avro file"))
 }
 

@@ -1,10 +1,6 @@
 //! Computes a schema that fits all files of a folder: the union of their columns by name ("Schema Evolution").
 
-use std::sync::Arc;
-
-use arrow_schema::{Fields, Schema as ArrowSchema};
 use icefield_format::evolution::UpdateSchema;
-use icefield_format::manifest::FileContent;
 use icefield_format::types::arrow::FromArrow;
 use icefield_format::types::{Field, ListType, MapType, Schema, StructType, Type};
 use rayon::prelude::*;
@@ -15,7 +11,7 @@ use crate::file;
 use crate::interrupt;
 use crate::operation::add_files::format_of;
 use crate::runtime;
-use crate::storage::{Entry, FileRef, Storage};
+use crate::storage::{Entry, Storage};
 
 /// The columns of all files. All are optional: some files may lack them, and others may have nulls.
 pub(super) fn of_files(storage: &Storage, files: &[Entry], options: &FolderOptions) -> Result<Schema> {
@@ -53,11 +49,7 @@ fn of_file(storage: &Storage, file: &Entry, options: &FolderOptions) -> Result<S
         let (wanted, found) = (wanted.name().to_lowercase(), format.name().to_lowercase());
         return Err(Error::invalid(format!("{path}: expected a file in the format {wanted}, got {found}")));
     }
-    let mut reader = file::open(storage, &FileRef::plain(path, file.size), format.name(), FileContent::Data)?;
-    let fields = reader.bind(&Fields::clone, &Arc::new(Schema::new(0, Vec::new())?));
-    // The last column is synthetic: the positions of rows.
-    let stored: Fields = fields.iter().take(fields.len().saturating_sub(1)).cloned().collect();
-    let stored = ArrowSchema::new(stored);
+    let stored = file::stored_columns(storage, path, format.name(), file.size)?;
     let of_version = |version| Schema::from_arrow(&stored, &FromArrow::for_version(version));
     let schema = of_version(options.format_version).map_err(|error| {
         // The files are not rewritten, so only another format version helps.
