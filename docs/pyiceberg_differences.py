@@ -111,7 +111,9 @@ DELIBERATE = {
 
 #: What is not there yet, and what to do meanwhile.
 MISSING = {
-    "catalog.Catalog.*view*": "SQL, memory and REST catalogs have views; `create_view` takes the query by its dialect, or a `ViewVersion`",
+    "catalog.Catalog.*view*": (
+        "SQL, memory and REST catalogs have views; `create_view` takes the query by its dialect, or a `ViewVersion`"
+    ),
     "catalog.Catalog.supports_server_side_planning": "REST catalogs",
     "exceptions.*": "`icefield.errors` has all errors of icefield, those of REST catalogs under the same names",
     "schema.promote": "`update_schema` checks promotions",

@@ -484,7 +484,7 @@ class Schema:
 
     @staticmethod
     def from_text(text: str) -> Schema:
-        """Parse a list of columns: ``id long not null, name string comment 'who', place struct<lat double, lon double>``.
+        """Parse a list of columns: ``id long not null, name string comment 'who', place struct<lat double>``.
 
         Each is a name, a type of the specification, and then ``not null`` and ``comment '…'`` where wanted. Field ids
         are new ones. Raises ``InvalidArgumentError`` with the place of what is wrong.

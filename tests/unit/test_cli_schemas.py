@@ -199,7 +199,10 @@ def test_types_of_avro(tmp_path):
         (record(["int", "string"]), "make it a struct with one field for each of its types"),
         (record("none"), "unknown type none"),
         ({"type": "record", "name": "r", "fields": [{"name": "x"}]}, "the field x has no type"),
-        ({"type": "record", "name": "r", "fields": [{"name": "next", "type": ["null", "r"]}]}, "the record r contains itself"),
+        (
+            {"type": "record", "name": "r", "fields": [{"name": "next", "type": ["null", "r"]}]},
+            "the record r contains itself",
+        ),
     ],
 )
 def test_avro_that_is_no_table(tmp_path, schema, words):

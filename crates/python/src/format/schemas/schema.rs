@@ -87,7 +87,7 @@ impl PySchema {
         Ok(Self(Schema::from_json(&json.0)?))
     }
 
-    /// Parse a list of columns: ``id long not null, name string comment 'who', place struct<lat double, lon double>``.
+    /// Parse a list of columns: ``id long not null, name string comment 'who', place struct<lat double>``.
     ///
     /// Each is a name, a type of the specification, and then ``not null`` and ``comment '…'`` where wanted. Field ids are
     /// new ones. Raises ``InvalidArgumentError`` with the place of what is wrong.
