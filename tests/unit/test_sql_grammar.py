@@ -205,6 +205,8 @@ STATEMENTS = [
     ("DELETE FROM t WHERE a = '-- x' AND b = '/*'", ("Delete", ("t",), None, "a = '-- x' AND b = '/*'")),
     ("CALL c.system.p('a, b => c')", ("Call", ("c", "system", "p"), ("'a, b => c'",), ())),
     ("DROP VIEW IF EXISTS a.`b.c`", ("DropView", ("a", "b.c"), True)),
+    ("ALTER VIEW db.v SET TBLPROPERTIES ('a' = 'b')", ("AlterView", ("db", "v"), ("SetProperties", {"a": "b"}))),
+    ("ALTER VIEW v AS SELECT 1", ("AlterView", ("v",), ("ViewQuery", "SELECT 1"))),
     ("SHOW CURRENT NAMESPACE", ("Show", "current namespace", None, None, None)),
     ("ALTER TABLE t SET TBLPROPERTIES ('k)' = '(v')", ("Alter", ("t",), ("SetProperties", {"k)": "(v"}))),
 ]  # fmt: skip
@@ -439,7 +441,8 @@ def test_texts_are_what_spark_reads_in_them() -> None:
 
 def test_every_statement_has_a_class_that_is_used() -> None:
     seen = {type(parsed(text)).__name__ for text, _ in STATEMENTS}
-    actions = {type(found.action).__name__ for text, _ in STATEMENTS if isinstance(found := parsed(text), s.Alter)}
+    changes = [found for text, _ in STATEMENTS if isinstance(found := parsed(text), s.Alter | s.AlterView)]
+    actions = {type(change.action).__name__ for change in changes}
     parts = {"AlterColumn", "Assignment", "MergeClause", "PartitionTerm", "SortTerm", "ColumnDefinition"}
     assert set(s.__all__) == seen | actions | parts
 

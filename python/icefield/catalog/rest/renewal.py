@@ -40,10 +40,10 @@ class CredentialsRoute(NamedTuple):
 class Lender(Protocol):
     """A catalog whose server vends credentials."""
 
-    def vended_again(self, name: Identifier, location: str, given: Vended) -> Vended:
+    def _vended_again(self, name: Identifier, location: str, given: Vended) -> Vended:
         """Ask for other credentials of a table."""
 
-    def credentials_route(self, name: Identifier) -> CredentialsRoute | None:
+    def _credentials_route(self, name: Identifier) -> CredentialsRoute | None:
         """Return how an executor asks for them; None if it cannot."""
 
 
@@ -83,13 +83,14 @@ class CatalogRenewal:
 
     def renew(self) -> Renewed:
         """Ask the catalog for other credentials."""
-        self.given = self._catalog.vended_again(self._name, self.location, self.given)
+        self.given = self._catalog._vended_again(self._name, self.location, self.given)  # noqa: SLF001
         return replaced(self._below, self.given.properties), self.due_ms, self.expires_ms
 
     def __reduce__(self) -> tuple[object, ...]:
         # Without what storage does not read, and without credentials of the user that those of the table replace.
         parts: Any = Storage(replaced(self._below, self.given.properties)).__reduce__()
-        return ExecutorRenewal, (self.location, self.given, parts[1][0], self._catalog.credentials_route(self._name))
+        route = self._catalog._credentials_route(self._name)  # noqa: SLF001
+        return ExecutorRenewal, (self.location, self.given, parts[1][0], route)
 
 
 class ExecutorRenewal:

@@ -326,7 +326,7 @@ class RestTables(RestNamespaces):
         storage = self._storage_of(known.given, identifier, known.location)
         return TableState.of(storage, state.metadata_location, state.metadata)
 
-    def vended_again(self, name: Identifier, location: str, given: Vended) -> Vended:
+    def _vended_again(self, name: Identifier, location: str, given: Vended) -> Vended:
         """Ask for other credentials of a table."""
         if self._client.config.endpoints.offer(endpoints.LOAD_CREDENTIALS):
             names: dict[str, str | Identifier] = {"namespace": name[:-1], "table": name[-1]}
@@ -335,7 +335,7 @@ class RestTables(RestNamespaces):
         self._forget(name)
         return self._load(name).vended
 
-    def credentials_route(self, name: Identifier) -> CredentialsRoute | None:
+    def _credentials_route(self, name: Identifier) -> CredentialsRoute | None:
         """Return how an executor asks for the credentials of a table; None if it cannot."""
         config = self._client.config
         if not config.endpoints.offer(endpoints.LOAD_CREDENTIALS):
