@@ -25,7 +25,11 @@ impl Schedule {
         let kind = match self.theme {
             Theme::Keys | Theme::Positions if is_first => 0,
             Theme::Any => self.below(30),
-            Theme::Keys => [0, 12, 14, 12, 4, 12, 17, 28, 8, 12, 14, 28, 15, 12, 17, 29][self.below(16)],
+            Theme::Keys if self.broken == Some(Broken::ConvertsAsFiles) => {
+                [0, 12, 14, 12, 4, 12, 17, 28, 8, 12, 14, 28, 15, 12, 17, 29][self.below(16)]
+            }
+            // Conversions are drawn by another theme: they remove what the rules about equality deletes are found by.
+            Theme::Keys => [0, 12, 14, 12, 4, 12, 17, 12, 8, 12, 14, 12, 15, 12, 17, 12][self.below(16)],
             Theme::Positions => [0, 4, 8, 4, 8, 4, 19, 23][self.below(8)],
         };
         match kind {
