@@ -125,3 +125,29 @@ def test_answers_that_are_lost_or_refused(catalog: DynamoDbCatalog, db: str, mon
     errors["delete_item"] = RefusedError("x", "ConditionalCheckFailedException", repeated=True)
     catalog.drop_table(f"{db}.t")
     assert catalog.list_tables(db) == []
+
+
+def test_no_file_is_deleted_where_a_repeated_request_cannot_be_looked_up(
+    catalog: DynamoDbCatalog, db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = catalog._service.ask
+    changed: list[str] = []
+
+    def ask(operation: str, /, **arguments: object) -> dict[str, object]:
+        if changed and operation == "get_item":
+            raise RefusedError("throttled", "ThrottlingException", repeated=True)
+        answer = real(operation, **arguments)
+        if operation in {"update_item", "transact_write_items"}:
+            changed.append(operation)
+            raise RefusedError("x", "ConditionalCheckFailedException", repeated=True)
+        return answer
+
+    table = catalog.create_table(f"{db}.t", ROWS.schema, properties={"commit.status-check.num-retries": "0"})
+    monkeypatch.setattr(catalog._service, "ask", ask)
+    with pytest.raises(ice.CommitStateUnknownException, match="cannot be found out"):
+        table.append(ROWS)
+    changed.clear()
+    with pytest.raises(ice.CommitStateUnknownException, match="cannot be found out"):
+        catalog.create_table(f"{db}.u", ROWS.schema)
+    monkeypatch.undo()
+    assert [catalog.load_table(f"{db}.{name}").scan().to_arrow().num_rows for name in "tu"] == [2, 0]

@@ -206,6 +206,28 @@ def test_answers_that_are_lost_or_come_twice(catalog: GlueCatalog, monkeypatch: 
     assert ("other",) not in catalog.list_namespaces()
 
 
+@pytest.mark.parametrize("code", ["ConcurrentModificationException", "ThrottlingException"])
+def test_no_file_is_deleted_where_a_repeated_request_cannot_be_looked_up(
+    catalog: GlueCatalog, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    answers = Answers(catalog, monkeypatch)
+    table = catalog.create_table("db.repeated", ROWS.schema, properties=QUICKLY)
+    answers.errors["update_table"] = RefusedError("x", code, repeated=True)
+    read = answers.real
+
+    def after_the_change(operation: str, /, **arguments: object) -> dict[str, Any]:
+        answers.always["get_table"] = RefusedError("throttled", "ThrottlingException", repeated=True)
+        return read(operation, **arguments)
+
+    monkeypatch.setattr(
+        answers, "real", lambda name, **more: (after_the_change if name == "update_table" else read)(name, **more)
+    )
+    with pytest.raises(ice.CommitStateUnknownException, match="cannot be found out"):
+        table.append(ROWS)
+    answers.always = {}
+    assert catalog.load_table("db.repeated").scan().to_arrow().num_rows == 2
+
+
 def test_services_that_cannot_be_reached(tmp_path: Path) -> None:
     nowhere = {"glue.endpoint": "http://127.0.0.1:1", "glue.max-retries": "0", "client.region": "us-east-1"}
     keys = {"glue.access-key-id": "a", "glue.secret-access-key": "hush"}

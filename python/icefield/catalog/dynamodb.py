@@ -122,16 +122,12 @@ class DynamoDbCatalog(MetastoreCatalog):
         try:
             self._transact(_exists(namespace), _put(item))
         except RefusedError as error:
+            if error.repeated and self._is_at(identifier, metadata_location, error):
+                return
             raise self._refused(error, identifier) from error
-        except CommitStateUnknownException:
-            if not self._is_at(identifier, metadata_location):
+        except CommitStateUnknownException as error:
+            if not self._is_at(identifier, metadata_location, error):
                 raise
-
-    def _is_at(self, identifier: IdentifierLike, location: str) -> bool:
-        try:
-            return self.load_pointer(identifier) == location
-        except IcefieldError:
-            return False
 
     def _refused(self, error: RefusedError, identifier: IdentifierLike) -> IcefieldError:
         """Return the error for an item that was not put, where the first part was to find its namespace."""
@@ -162,6 +158,8 @@ class DynamoDbCatalog(MetastoreCatalog):
                 },
             )
         except RefusedError as error:
+            if error.repeated and self._is_at(identifier, new, error):
+                return
             lost = error.code == _UNMET
             message = f"{namespace}.{name} was changed by another commit" if lost else str(error)
             raise CommitFailedException(message) from error

@@ -102,22 +102,16 @@ class GlueCatalog(MetastoreCatalog):
         try:
             self._ask("create_table", DatabaseName=database, TableInput=table)
         except RefusedError as error:
-            if is_repeated(error, _TAKEN) and self._is_at((database, name), table["Parameters"][LOCATION]):
+            if error.repeated and self._is_at((database, name), table["Parameters"][LOCATION], error):
                 return
             if error.code == _TAKEN:
                 raise TableAlreadyExistsError(f"{database}.{name} already exists") from None
             if error.code == _MISSING:
                 raise self._missing_database(database) from None
             raise CommitFailedException(str(error)) from error
-        except CommitStateUnknownException:
-            if not self._is_at((database, name), table["Parameters"][LOCATION]):
+        except CommitStateUnknownException as error:
+            if not self._is_at((database, name), table["Parameters"][LOCATION], error):
                 raise
-
-    def _is_at(self, identifier: IdentifierLike, location: str) -> bool:
-        try:
-            return self.load_pointer(identifier) == location
-        except IcefieldError:
-            return False
 
     def swap_pointer(self, identifier: IdentifierLike, base: str, new: str) -> None:
         """Point a table at new metadata if it still points at ``base``, by the version that Glue has of it."""
@@ -137,6 +131,8 @@ class GlueCatalog(MetastoreCatalog):
                 VersionId=version,
             )
         except RefusedError as error:
+            if error.repeated and self._is_at(identifier, new, error):
+                return
             lost = error.code == "ConcurrentModificationException"
             message = f"{database}.{name} was changed by another commit" if lost else str(error)
             raise CommitFailedException(message) from error

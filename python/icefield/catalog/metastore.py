@@ -14,6 +14,7 @@ from icefield.catalog.base import PropertiesUpdateSummary
 from icefield.catalog.pointer import PointerCatalog
 from icefield.errors import (
     CommitFailedException,
+    CommitStateUnknownException,
     IcefieldError,
     InvalidArgumentError,
     NoSuchIcebergTableError,
@@ -70,6 +71,23 @@ class MetastoreCatalog(PointerCatalog):
             name = repr(".".join(levels)) if levels else "the root"
             raise InvalidArgumentError(f"namespaces of catalog {self.name} have one level, so {name} cannot be created")
         return levels[0]
+
+    def _is_at(self, identifier: IdentifierLike, location: str, error: Exception) -> bool:
+        """Return whether a table points at this metadata file, after a change of it failed with an error.
+
+        Raises
+        ------
+        CommitStateUnknownException
+            If that cannot be found out: the change may have been made.
+
+        """
+        try:
+            return self.load_pointer(identifier) == location
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return False
+        except IcefieldError as unread:
+            msg = f"{error}; whether that changed the table cannot be found out: {unread}"
+            raise CommitStateUnknownException(msg) from error
 
     def _names(self, identifier: IdentifierLike) -> tuple[str, str]:
         """Return the names of a database and a table in it."""

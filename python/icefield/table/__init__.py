@@ -371,7 +371,9 @@ class Table(TableReads, BranchedTable):
 def _unpickled(
     made: type[Table], identifier: Identifier, state: TableState, catalog: TableCatalog[Table, Any, Any] | None
 ) -> Table:
-    return made(identifier, state if catalog is None else catalog._attached(identifier, state), catalog)  # noqa: SLF001
+    # A catalog of one's own need not be derived from ours.
+    attached = getattr(catalog, "_attached", None)
+    return made(identifier, state if attached is None else attached(identifier, state), catalog)
 
 
 class Transaction(TableTransaction[Table]):

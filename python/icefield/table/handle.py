@@ -40,7 +40,9 @@ class TableHandle(TableDescription):
 
     @property
     def _plan_reporter(self) -> PlanReporter | None:
-        return None if self._catalog is None else self._catalog._plan_reporter(self._identifier)  # noqa: SLF001
+        # A catalog of one's own need not be derived from ours.
+        reporter = getattr(self._catalog, "_plan_reporter", None)
+        return None if reporter is None else reporter(self._identifier)
 
     def refresh(self) -> Self:
         """Refresh this table to its newest metadata.

@@ -90,7 +90,10 @@ ANSWERS: list[tuple[str, Answer, type[Exception], str]] = [
     ("list", (200, {"identifiers": "x"}, {}), errors.RESTError, "identifiers is not a list"),
     ("create", error(404, ""), errors.NoSuchNamespaceError, "namespace n does not exist"),
     ("create", error(409, ""), errors.TableAlreadyExistsError, "already exists"),
-    ("create", error(500, ""), errors.CommitStateUnknownException, "500"),
+    *(
+        ("create", error(status, ""), errors.CommitStateUnknownException, str(status))
+        for status in (408, 500, 502, 504, 505, 507, 520, 524, 599)
+    ),
     ("create", error(400, "", "bad"), errors.CommitFailedException, "bad"),
     ("create", error(403, "", "bad"), errors.CommitFailedException, "credentials do not permit"),
     ("register", error(409, ""), errors.TableAlreadyExistsError, "already exists"),

@@ -27,7 +27,6 @@ from icefield.catalog.metastore import (
 from icefield.errors import (
     CommitFailedException,
     CommitStateUnknownException,
-    IcefieldError,
     InvalidArgumentError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -48,6 +47,24 @@ _NAME = re.compile(r"[a-z0-9_]{1,128}")
 #: Longer values of properties are in the metadata alone.
 _LONGEST = 4000
 _HIVE = "org.apache.iceberg.mr.hive.HiveIceberg"
+#: What Java's library and Hive know of the state before a commit: readers would believe it, or refuse the table.
+_OF_FORMER_STATE = frozenset(
+    {
+        "COLUMN_STATS_ACCURATE",
+        "current-schema",
+        "current-snapshot-id",
+        "current-snapshot-summary",
+        "current-snapshot-timestamp-ms",
+        "default-partition-spec",
+        "default-sort-order",
+        "metadata_hash",
+        "numFiles",
+        "numRows",
+        "rawDataSize",
+        "snapshot-count",
+        "totalSize",
+    }
+)
 _UNCHANGED_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 
 
@@ -137,13 +154,16 @@ class HiveCatalog(MetastoreCatalog):
             with self._metastore.open() as connection:
                 connection.ask("create_table", table)
         except RefusedError as error:
+            # The metastore repeats changes of its database whose answer it did not get.
+            if self._is_at(identifier, metadata_location, error):
+                return
             if error.kind == "AlreadyExistsException":
                 raise TableAlreadyExistsError(f"{database}.{name} already exists") from None
             if not self.namespace_exists(database):
                 raise self._missing_database(database) from None
             raise CommitFailedException(str(error)) from error
-        except CommitStateUnknownException:
-            if not self._is_at(identifier, metadata_location):
+        except CommitStateUnknownException as error:
+            if not self._is_at(identifier, metadata_location, error):
                 raise
 
     def _owner(self) -> str:
@@ -156,12 +176,6 @@ class HiveCatalog(MetastoreCatalog):
             return getpass.getuser()
         except (KeyError, OSError):
             return "icefield"
-
-    def _is_at(self, identifier: IdentifierLike, location: str) -> bool:
-        try:
-            return self.load_pointer(identifier) == location
-        except IcefieldError:
-            return False
 
     def swap_pointer(self, identifier: IdentifierLike, base: str, new: str) -> None:
         """Point a table at new metadata if it still points at ``base``, with a lock or the condition of Hive 4."""
@@ -182,7 +196,7 @@ class HiveCatalog(MetastoreCatalog):
                 connection.ask("alter_table_with_environment_context", database, name, table, context)
             except RefusedError as error:
                 # The metastore repeats changes of its database whose answer it did not get.
-                if not self._is_at(identifier, new):
+                if not self._is_at(identifier, new, error):
                     raise CommitFailedException(str(error)) from error
 
     @contextmanager
@@ -217,6 +231,7 @@ class HiveCatalog(MetastoreCatalog):
     ) -> dict[str, str]:
         """Return the parameters of a table: those of Hive, the properties of the table, and where its metadata is."""
         removed = former.properties.keys() - metadata.properties.keys() if former else set()
+        removed |= _OF_FORMER_STATE
         kept = {key: value for key, value in (stored or {}).items() if key not in removed}
         given = {key: value for key, value in metadata.properties.items() if len(value) <= _LONGEST}
         engine = (

@@ -47,8 +47,6 @@ _MISSING: Mapping[str, type[NotFoundError]] = {
     "NoSuchViewError": NoSuchViewError,
     "NoSuchWarehouseException": NoSuchCatalogError,
 }
-#: Statuses of a commit after which it may have been made.
-_UNKNOWN = frozenset({408, 500, 502, 503, 504})
 #: What a route means by a status: the message makes the exception.
 Meanings = Mapping[int, Callable[[str], IcefieldError]]
 
@@ -116,7 +114,9 @@ def outcome_of(reply: Reply, meanings: Meanings | None = None, *, once: bool = F
 
     """
     message, kind = _said(reply)
-    if kind == "CommitStateUnknownException" or reply.status in _UNKNOWN or (reply.repeated and not once):
+    # Proxies have statuses of their own, such as 524, for requests that the server behind them carries out.
+    unknown = reply.status == 408 or (reply.status >= 500 and reply.status != 501)  # noqa: PLR2004
+    if kind == "CommitStateUnknownException" or unknown or (reply.repeated and not once):
         return CommitStateUnknownException(f"{message} ({reply.asked}: HTTP {reply.status})")
     found = error_of(reply, meanings)
     if meanings and reply.status in meanings:

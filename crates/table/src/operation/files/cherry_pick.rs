@@ -3,7 +3,9 @@
 
 use icefield_format::manifest::entries::{self, ReadOptions};
 use icefield_format::manifest::{ManifestContent, Metrics, Status};
-use icefield_format::metadata::{MAIN_BRANCH, MetadataUpdate, Operation, Snapshot, StringMap, TableMetadata};
+use icefield_format::metadata::{
+    MAIN_BRANCH, MetadataUpdate, Operation, Snapshot, SnapshotRef, StringMap, TableMetadata,
+};
 
 use crate::commit::validate::Scope;
 use crate::commit::{Change, Content, FileChanges, History, Partitions, SnapshotOptions, SnapshotProducer, WAP_ID};
@@ -108,7 +110,13 @@ impl Change for CherryPick {
         self.moved = is_next(base, picked);
         match self.moved {
             true => Ok(vec![base.set_current(self.snapshot_id)?]),
-            false => self.producer(base, picked)?.updates(base),
+            false => {
+                let mut updates = self.producer(base, picked)?.updates(base)?;
+                if !updates.is_empty() {
+                    updates.splice(..0, if_there(base, self.snapshot_id));
+                }
+                Ok(updates)
+            }
         }
     }
 
@@ -132,6 +140,20 @@ impl Change for CherryPick {
             producer.failed();
         }
     }
+}
+
+/// Updates that change nothing and fail if the snapshot has expired: a tag that is created and removed. A service has no
+/// requirement for this, and would add a snapshot whose files the expiry has deleted.
+fn if_there(base: &TableMetadata, snapshot_id: i64) -> [MetadataUpdate; 2] {
+    let mut ref_name = format!("cherry-pick-{snapshot_id}");
+    while base.reference(&ref_name).is_some() {
+        ref_name.push('_');
+    }
+    let reference = SnapshotRef::tag(snapshot_id);
+    [
+        MetadataUpdate::SetSnapshotRef { ref_name: ref_name.clone(), reference },
+        MetadataUpdate::RemoveSnapshotRef { ref_name },
+    ]
 }
 
 /// Whether the parent of a snapshot is the head of the main branch.
