@@ -491,7 +491,7 @@ class Schema:
         """
 
     @staticmethod
-    def of_file(location: str, properties: Mapping[str, str] = ...) -> Schema:
+    def of_file(location: str, properties: Mapping[str, str] | None = None) -> Schema:
         """Read the schema of a Parquet, ORC or Avro file, or one that a file holds as JSON or as a list of columns.
 
         ``properties`` are those of the storage. Field ids are new ones, unless JSON has them.

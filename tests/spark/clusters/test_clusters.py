@@ -1,4 +1,7 @@
-"""A cluster in processes of its own: executors are killed, tasks overtaken, and the driver is lost."""
+"""A cluster in processes of its own: executors are killed, tasks overtaken, and the driver is lost.
+
+``make test`` kills executors in appends only; all of it, by ``ICEFIELD_CLUSTER=all``, is in ``make test-random``.
+"""
 
 from __future__ import annotations
 

@@ -100,9 +100,9 @@ impl PySchema {
     ///
     /// ``properties`` are those of the storage. Field ids are new ones, unless JSON has them.
     #[staticmethod]
-    #[pyo3(signature = (location, properties=BTreeMap::new()), text_signature = "(location, properties=None)")]
-    fn of_file(py: Python<'_>, location: &str, properties: BTreeMap<String, String>) -> Result<Self> {
-        let storage = Storage::new(properties);
+    #[pyo3(signature = (location, properties=None))]
+    fn of_file(py: Python<'_>, location: &str, properties: Option<BTreeMap<String, String>>) -> Result<Self> {
+        let storage = Storage::new(properties.unwrap_or_default());
         Ok(Self(detached(py, || schema_of_file(&storage, location))??))
     }
 
