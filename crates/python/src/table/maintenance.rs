@@ -219,6 +219,9 @@ fn doctor(py: Python<'_>, state: &Bound<'_, PyTableState>) -> Result<Vec<Advice>
     Ok(found.into_iter().map(shown).collect())
 }
 
+/// The table after the counts, the statistics file, and the number of distinct values by field id.
+type Counted = (PyTableState, String, Vec<(i32, u64)>);
+
 /// Compute the number of distinct values of columns; returns the new state, the statistics file, and for each column
 /// its field id and number.
 #[pyfunction]
@@ -230,7 +233,7 @@ fn compute_table_stats(
     identifier: Py<PyAny>,
     columns: Option<Vec<String>>,
     snapshot_id: Option<Int<i64>>,
-) -> Result<Option<(PyTableState, String, Vec<(i32, u64)>)>> {
+) -> Result<Option<Counted>> {
     let state = state.get();
     let table = state.table(catalog, identifier)?;
     let options = StatsOptions { columns, snapshot_id: snapshot_id.map(|Int(id)| id) };

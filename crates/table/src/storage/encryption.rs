@@ -118,12 +118,14 @@ pub trait KeyManagement: fmt::Debug + Send + Sync {
     fn unwrap(&self, wrapped: &[u8], wrapping_key_id: &str) -> Result<Vec<u8>>;
 }
 
+/// Decrypted keys and when they were decrypted, by their encrypted form.
+type Unwrapped = HashMap<Vec<u8>, (Vec<u8>, Instant)>;
+
 /// The keys of tables: a key management service, and the key encryption keys that it has decrypted.
 pub struct Keyring {
     service: Arc<dyn KeyManagement>,
     id: u64,
-    /// By their encrypted form.
-    unwrapped: Mutex<HashMap<Vec<u8>, (Vec<u8>, Instant)>>,
+    unwrapped: Mutex<Unwrapped>,
 }
 
 /// Does not print keys.
@@ -193,7 +195,7 @@ impl Keyring {
         self.state().insert(by.encrypted_key_metadata.clone(), (key, Instant::now()));
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, HashMap<Vec<u8>, (Vec<u8>, Instant)>> {
+    fn state(&self) -> std::sync::MutexGuard<'_, Unwrapped> {
         self.unwrapped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

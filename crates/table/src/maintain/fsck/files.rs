@@ -55,10 +55,11 @@ pub(super) fn check(check: &Check<'_>, manifest: &Listed, entry: &ManifestEntry)
     if let Err(error) = result {
         return check.unread(at, "file-missing", "file-unreadable", error);
     }
-    if check.options.level >= Level::Rows && !is_vector {
-        if let Err(error) = rows::check(check, at, entry) {
-            check.unread(at, "file-missing", "file-unreadable", error);
-        }
+    if check.options.level >= Level::Rows
+        && !is_vector
+        && let Err(error) = rows::check(check, at, entry)
+    {
+        check.unread(at, "file-missing", "file-unreadable", error);
     }
 }
 

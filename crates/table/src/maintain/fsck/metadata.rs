@@ -38,10 +38,10 @@ pub(super) fn check(check: &Check<'_>) {
         }
     }
     check_row_ids(check);
-    if let (Some(last), Some(current)) = (metadata.snapshot_log().last(), metadata.current_snapshot_id()) {
-        if last.snapshot_id != current {
-            at.warning("snapshot-log", "snapshot-log", current, last.snapshot_id);
-        }
+    if let (Some(last), Some(current)) = (metadata.snapshot_log().last(), metadata.current_snapshot_id())
+        && last.snapshot_id != current
+    {
+        at.warning("snapshot-log", "snapshot-log", current, last.snapshot_id);
     }
     let mut described = HashSet::new();
     let of_columns = metadata.statistics().iter().map(|file| ("statistics", file.snapshot_id));

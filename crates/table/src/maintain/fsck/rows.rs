@@ -114,8 +114,8 @@ impl<'a> Column<'a> {
         };
         // Arrow orders -0.0 before 0.0, and writers differ in the sign of zeros in bounds.
         let signed = |value: Option<Value>, zero: f64| match value {
-            Some(Value::Float(number)) if number == 0.0 => Some(Value::Float(zero as f32)),
-            Some(Value::Double(number)) if number == 0.0 => Some(Value::Double(zero)),
+            Some(Value::Float(0.0)) => Some(Value::Float(zero as f32)),
+            Some(Value::Double(0.0)) => Some(Value::Double(zero)),
             other => other,
         };
         let (lower, upper) = (signed(bound(&file.lower_bounds), -0.0), signed(bound(&file.upper_bounds), 0.0));

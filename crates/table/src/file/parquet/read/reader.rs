@@ -517,7 +517,9 @@ impl DataFileReader for ParquetFile {
 }
 
 /// The metadata in a footer, the end of the file, and the identifier of an encrypted one.
-fn footer(storage: &Storage, path: &str, size: u64) -> Result<(ParquetMetaData, Tail, Option<Arc<[u8]>>)> {
+type ReadFooter = (ParquetMetaData, Tail, Option<Arc<[u8]>>);
+
+fn footer(storage: &Storage, path: &str, size: u64) -> Result<ReadFooter> {
     // Page bounds are read only for filtered columns; page locations for all, to fetch only pages with selected rows.
     let decoder = || ParquetMetaDataPushDecoder::try_new(size);
     let mut decoder = guarded(path, decoder)?.with_column_index_policy(PageIndexPolicy::Skip);
