@@ -29,9 +29,10 @@ def table(catalog: ice.Catalog, java: Java) -> ice.Table:
 def plain(view: View) -> dict[str, Any]:
     """The document of a view, without what differs between any two views."""
     made: dict[str, Any] = {key: value for key, value in view.metadata.items() if key not in ("view-uuid", "location")}
-    # Java's list begins with the current one.
+    # Java's order of the versions depends on how many have been dropped.
     made["versions"] = [
-        {key: value for key, value in one.items() if key not in ("timestamp-ms", "summary")} for one in made["versions"]
+        {key: value for key, value in one.items() if key not in ("timestamp-ms", "summary")}
+        for one in sorted(made["versions"], key=lambda one: int(one["version-id"]))
     ]
     # Spark's columns begin at 0.
     made["schemas"] = [
