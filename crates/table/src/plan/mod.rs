@@ -67,6 +67,8 @@ pub struct Scan {
     /// Whether to link deletes that delete no matching row, because the change rewrites the other rows of the files
     /// too.
     pub all_deletes: bool,
+    /// Whether to leave out deleted rows even if `_deleted` is selected or in the filter: changes concern live rows.
+    pub only_live_rows: bool,
     /// Restricts the scan to the changes of some snapshots; see [`incremental`].
     pub changes: Option<Arc<changes::Changes>>,
     /// Restricts an append scan to a [micro-batch](incremental::micro_batch): from an offset up to another.
@@ -107,6 +109,7 @@ impl Scan {
             changes: None,
             batch: None,
             all_deletes: false,
+            only_live_rows: false,
         })
     }
 

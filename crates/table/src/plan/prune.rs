@@ -333,7 +333,7 @@ impl Pruner {
                 path: entries.file_path.value(row),
                 spec: &prepared.spec,
                 tuple: &entries.partition_of(row)?,
-                has_deletes: true,
+                has_deleted_rows: true,
                 has_row_ids: true,
                 // // In a changelog, the parts of files apply the change columns.
                 change: None,

@@ -176,7 +176,7 @@ struct PartReader<'a> {
 impl PartReader<'_> {
     fn open(&self, storage: &Storage) -> Result<Opened> {
         let part = self.part;
-        let residual = part.facts().fold(&part.residual, &self.wanted.partition_fields);
+        let residual = part.facts(self.wanted).fold(&part.residual, &self.wanted.partition_fields);
         if residual == Expression::False {
             return Ok(Opened::Parts(Vec::new()));
         }
@@ -195,7 +195,7 @@ impl PartReader<'_> {
         }
         let constants = OfPart { part, wanted: self.wanted, paths: &self.wanted.variant_paths };
         let rules = Rules { path: &part.path, constants: &constants };
-        let marks = match self.wanted.has_deleted_rows() && part.facts().has_deletes {
+        let marks = match part.facts(self.wanted).has_deleted_rows {
             true => Some(Arc::new(Marks::new(&self.deletes, &rules, &mut fields)?)),
             false => None,
         };
@@ -278,7 +278,7 @@ impl Constants for OfPart<'_> {
     }
 
     fn metadata(&self, field: &Field) -> Option<Option<Value>> {
-        self.part.facts().constant(field.id, &field.ty, &self.wanted.partition_fields)
+        self.part.facts(self.wanted).constant(field.id, &field.ty, &self.wanted.partition_fields)
     }
 
     fn whole_struct(&self, id: i32) -> Option<&StructType> {

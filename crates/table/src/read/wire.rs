@@ -25,7 +25,7 @@ use crate::plan::tasks::ReadTask;
 use crate::plan::tasks::part::{DeleteList, DeletePart, FilePart, FilePartition, PlannedSpec};
 
 /// Version of the format; a reader refuses other versions.
-const FORM: u32 = 7;
+const FORM: u32 = 8;
 
 /// Data shared by several parts is stored once, and parts refer to it by index.
 #[derive(Serialize, Deserialize)]
@@ -40,6 +40,7 @@ struct TaskForm {
     /// Columns that are values inside variants: id, variant column, path and type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     variant_paths: Vec<(i32, i32, String, String)>,
+    only_live_rows: bool,
     residuals: Vec<Json>,
     specs: Vec<SpecForm>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -258,6 +259,7 @@ pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
         name_mapping: wanted.name_mapping.as_ref().map(|mapping| mapping.to_json()),
         partition_fields: wanted.partition_fields.iter().map(|(id, field)| (*id, *field)).collect(),
         variant_paths: variant_paths.collect(),
+        only_live_rows: wanted.only_live_rows,
         residuals: residuals.items,
         specs: specs.items,
         deletes: deletes.items,
@@ -294,7 +296,8 @@ pub fn from_bytes(bytes: &[u8]) -> Result<ReadTask> {
         Ok((*id, VariantPath::new(&schema, *column, extract)?))
     };
     let variant_paths = form.variant_paths.iter().map(variant_path).collect::<Result<_>>()?;
-    let wanted = Wanted { schema, projection, name_mapping, partition_fields, variant_paths };
+    let only_live_rows = form.only_live_rows;
+    let wanted = Wanted { schema, projection, name_mapping, partition_fields, variant_paths, only_live_rows };
     Ok(ReadTask { wanted: Arc::new(wanted), parts })
 }
 

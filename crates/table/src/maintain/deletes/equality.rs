@@ -14,6 +14,7 @@ use crate::operation::matching::{Candidates, MatchedFile, MatchedRows, Matches};
 use crate::operation::rewrite_files::RewriteFiles;
 use crate::operation::rewrite_groups::discard;
 use crate::operation::row_delta::RowDelta;
+use crate::plan::Scan;
 use crate::table::Table;
 use crate::write::deletes::positions::write_positions;
 use crate::write::deletes::vectors::write_vectors;
@@ -160,7 +161,10 @@ impl Found {
             }
         }
         let read: HashSet<&str> = referenced.iter().map(String::as_str).collect();
-        let mut deleted = candidates(&Expr::parse("_deleted = true")?)?;
+        let scan = Matches::scan(storage, metadata, branch, &Expr::parse("_deleted = true")?, true)?;
+        let scan = Scan { only_live_rows: false, ..scan };
+        let plan = scan.plan()?;
+        let mut deleted = Matches::candidates_of(scan, &plan, request.memory)?;
         deleted.retain(|file| read.contains(file.part.path.as_str()));
         Ok(Some(Self { matches: deleted.find()?, referenced, removed }))
     }

@@ -198,9 +198,10 @@ impl Matches {
             found => found.map(|_| branch.to_owned()),
         };
         let at = At { reference, ..At::default() };
-        // Rewriting a file needs all of its rows and all of its deletes, whatever the filter.
+        // Rewriting a file needs all of its live rows and all of its deletes, whatever the filter. Rows that are deleted must
+        // not come back.
         let scan = Scan::new(storage.clone(), metadata.clone(), &at)?;
-        let scan = Scan { filter: filter.clone(), case_sensitive, all_deletes: true, ..scan };
+        let scan = Scan { filter: filter.clone(), case_sensitive, all_deletes: true, only_live_rows: true, ..scan };
         let (bound, _) = scan.bound_filter()?;
         let ids: Vec<i32> = bound.predicates().map(|predicate| predicate.term.reference.id).collect();
         Ok(Scan { metrics: Metrics::for_filter(ids), ..scan })

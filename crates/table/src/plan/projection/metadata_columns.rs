@@ -133,8 +133,8 @@ pub struct FileFacts<'a> {
     pub spec: &'a PartitionSpec,
     /// The partition, in the order of the spec's fields.
     pub tuple: &'a [Option<Value>],
-    /// Whether deletes may apply to it.
-    pub has_deletes: bool,
+    /// Whether deleted rows may be among those that are read.
+    pub has_deleted_rows: bool,
     /// Whether rows may have ids.
     pub has_row_ids: bool,
     /// In a changelog: the change of its rows.
@@ -147,7 +147,7 @@ impl FileFacts<'_> {
         Some(match id {
             _ if id == FILE.id => Some(Value::String(self.path.to_owned())),
             _ if id == SPEC_ID.id => Some(Value::Int(self.spec.spec_id)),
-            _ if id == DELETED.id && !self.has_deletes => Some(Value::Boolean(false)),
+            _ if id == DELETED.id && !self.has_deleted_rows => Some(Value::Boolean(false)),
             // // Not every engine has empty structs, so an unpartitioned table has a null partition, as in the Java
             // library.
             _ if id == PARTITION.id => ty.as_struct().filter(|ty| !ty.fields.is_empty()).map(|ty| {

@@ -25,13 +25,15 @@ pub struct Wanted {
     pub partition_fields: PartitionFieldIds,
     /// The columns of `projection` that are values inside variants.
     pub variant_paths: VariantPaths,
+    /// Whether deleted rows are left out even if `_deleted` is selected or in the filter: it is false in all rows then.
+    pub only_live_rows: bool,
 }
 
 impl Wanted {
     /// Some columns of a schema, for files with ids.
     pub fn new(schema: Arc<Schema>, projection: Arc<Schema>) -> Self {
         let (partition_fields, variant_paths) = (PartitionFieldIds::new(), VariantPaths::new());
-        Self { schema, projection, name_mapping: None, partition_fields, variant_paths }
+        Self { schema, projection, name_mapping: None, partition_fields, variant_paths, only_live_rows: false }
     }
 
     /// The Arrow schema of the rows: types as documented in docs/types.md, field ids as metadata.
@@ -39,9 +41,10 @@ impl Wanted {
         Ok(Arc::new(self.projection.to_arrow(&ToArrow::default())?))
     }
 
-    /// Whether deleted rows are returned: if `_deleted` is selected.
+    /// Whether deleted rows are returned: if `_deleted` is selected or in the filter, except for changes of rows.
     pub fn has_deleted_rows(&self) -> bool {
-        [&self.schema, &self.projection].iter().any(|schema| schema.find_field(DELETED.id).is_some())
+        !self.only_live_rows
+            && [&self.schema, &self.projection].iter().any(|schema| schema.find_field(DELETED.id).is_some())
     }
 }
 
@@ -71,6 +74,7 @@ impl Scan {
             name_mapping: mapping.map(Arc::new),
             partition_fields,
             variant_paths,
+            only_live_rows: self.only_live_rows,
         }))
     }
 }

@@ -21,6 +21,7 @@ pub use crate::plan::deletes::delete_parts::{DeletePart, DeleteParts};
 use crate::plan::deletes::delete_parts::{key_metadata, size};
 use crate::plan::deletes::links::Linked;
 use crate::plan::projection::metadata_columns::FileFacts;
+use crate::plan::projection::wanted::Wanted;
 use crate::plan::{Plan, PlannedManifest, Scan};
 use crate::storage::FileRef;
 
@@ -97,14 +98,14 @@ impl FilePart {
         FileRef { path: &self.path, size: self.size, key: self.key_metadata.as_ref().map(|key| &*key.0) }
     }
 
-    /// What is known about the file before it is opened.
-    pub fn facts(&self) -> FileFacts<'_> {
+    /// What is known about the file before it is opened, and what is wanted of it.
+    pub fn facts(&self, wanted: &Wanted) -> FileFacts<'_> {
         FileFacts {
             path: &self.path,
             spec: &self.partition.spec.spec,
             tuple: &self.partition.tuple,
             // // In a changelog a deletion is a change, not a mark.
-            has_deletes: self.change.is_none() && !self.deletes.is_empty(),
+            has_deleted_rows: wanted.has_deleted_rows() && self.change.is_none() && !self.deletes.is_empty(),
             has_row_ids: self.first_row_id.is_some(),
             change: self.change,
         }
