@@ -3151,11 +3151,11 @@ def rewrite_position_deletes(
     request: MaintenanceRequest,
     *,
     traffic: Traffic | None = None,
-) -> tuple[TableState | None, list[int], bool, list[int]]:
+) -> tuple[TableState | None, list[int], bool, list[int], list[str]]:
     """Rewrite position delete files.
 
-    Returns the new state, the snapshots, whether an earlier run made them, and the numbers of replaced and new files,
-    and of their bytes.
+    Returns the new state, the snapshots, whether an earlier run made them, the numbers of replaced and new files and of
+    their bytes, and the errors of groups and commits that others outlived.
     """
 
 def convert_equality_deletes(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import icefield as ice
@@ -148,6 +149,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"sort_order": "zorder(id), s"}, "cannot be mixed"),
     ({"sort_order": "zorder(p)"}, "have one value in each partition"),
     ({"sort_order": "zorder(nosuch)"}, "nosuch"),
+    ({"sort_order": "zorder(s)", "options": {"var-length-contribution": 2**62}}, "expected at most 1024 bytes, got 4611"),
     ({"sort_order": "id sideways"}, "expected asc or desc"),
     ({"where": "nosuch = 1"}, "nosuch"),
     ({"branch": "nosuch"}, "no branch 'nosuch'"),
@@ -331,3 +333,84 @@ def test_workers_rewrite_what_is_planned(catalog: ice.catalog.Catalog, call: dic
         table.maintenance.commit_compaction(other, results[:1])
     with pytest.raises(ice.errors.InvalidArgumentError, match="not a task of a compaction"):
         rewrite_files(results[0], table.storage)
+
+
+def test_a_key_stands_for_all_groups(catalog: ice.catalog.Catalog) -> None:
+    """A commit of one group recorded the key, and that of the next did nothing."""
+    table = table_of(catalog, partition_by="p")
+    before = content(table)
+    plan = table.maintenance.new_compaction(options=ALL, idempotency_key="k")
+    results = [rewrite_files(task, table.storage) for task in plan.tasks()]
+    with pytest.raises(ice.errors.InvalidArgumentError, match="needs the results of all 2 groups, got 1"):
+        table.maintenance.commit_compaction(plan, results[:1])
+    assert not table.maintenance.commit_compaction(plan, results).made_before
+    assert table.maintenance.commit_compaction(plan, results).made_before
+    assert content(table) == before
+
+
+def test_a_group_that_failed_is_rewritten_under_the_same_key(catalog: ice.catalog.Catalog) -> None:
+    table = table_of(catalog, partition_by="p")
+    before = content(table)
+    damaged = next(row for row in table.inspect.files().to_pylist() if row["partition"]["p"] == 0)["file_path"]
+    path = Path(damaged.removeprefix("file://"))
+    sound = path.read_bytes()
+    path.write_bytes(bytes(len(sound)))
+    options = {**ALL, "partial-progress.enabled": True}
+    done = table.maintenance.compact(options=options, idempotency_key="k")
+    assert (done.rewritten_data_files_count, done.failed_data_files_count) == (2, 2)
+    assert [damaged in failure and failure.startswith("group ") for failure in done.failures] == [True]
+    path.write_bytes(sound)
+    again = table.maintenance.compact(options={"min-input-files": 2}, idempotency_key="k")
+    assert (again.made_before, again.rewritten_data_files_count) == (False, 2)
+    assert table.maintenance.compact(options=options, idempotency_key="k").made_before
+    assert content(table) == before
+
+
+@pytest.mark.parametrize("to", [["p"], ["bucket[4](id)"]])
+def test_deletes_of_the_new_spec_do_not_reach_rows_that_move_there(catalog: ice.catalog.Catalog, to: list[str]) -> None:
+    """A writer that knows the new spec only leaves rows of the old one, which were gone after the compaction."""
+    table = table_of(catalog, files=2, partition_by="truncate[5](s)")
+    with table.update_spec() as update:
+        update.remove_field("s_trunc")
+        for field in to:
+            name = field.split("(")[-1].rstrip(")")
+            update.add_field(name, field.split("(")[0] if "(" in field else "identity", "new")
+    table.append(rows(100, 104, 0))
+    before = content(table)
+    plan = table.maintenance.new_compaction(options=ALL)
+    results = [rewrite_files(task, table.storage) for task in plan.tasks()]
+    deleted = next(row for row in table.inspect.files().to_pylist() if row["spec_id"] == 1)
+    keys = Path(deleted["file_path"].removeprefix("file://")).parent / "keys.parquet"
+    ids = pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})])
+    pq.write_table(pa.table([[3, 100]], ids), keys)
+    partition = [deleted["partition"]["new"]]
+    with table.update_snapshot().row_delta() as delta:
+        delta.add_deletes(
+            ice.DeleteFile(
+                content="equality_deletes",
+                file_path=str(keys),
+                file_format="parquet",
+                spec_id=1,
+                partition=partition,
+                record_count=2,
+                file_size_in_bytes=keys.stat().st_size,
+                equality_ids=[1],
+            )
+        )
+    after = content(table)
+    assert len(after) < len(before)
+    with pytest.raises(ice.errors.ValidationException, match="would also apply to rows that move to its partition"):
+        table.maintenance.commit_compaction(plan, results)
+    assert content(table) == after
+
+
+def test_an_upgrade_meanwhile_is_a_conflict(catalog: ice.catalog.Catalog) -> None:
+    """The rows of the old files have ids then, which the new files would lack."""
+    table = table_of(catalog, properties={"format-version": "2"})
+    plan = table.maintenance.new_compaction(options=ALL)
+    results = [rewrite_files(task, table.storage) for task in plan.tasks()]
+    table.update_properties({"format-version": "3"})
+    before = content(table.refresh())
+    with pytest.raises(ice.errors.ValidationException, match="was upgraded from version 2 to 3"):
+        table.maintenance.commit_compaction(plan, results)
+    assert content(table) == before

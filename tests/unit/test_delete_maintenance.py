@@ -65,12 +65,16 @@ def test_position_deletes_become_fewer(catalog: ice.catalog.Catalog, granularity
         done.rewritten_delete_files_count,
         done.added_delete_files_count,
     )
-    new = 3 if granularity == "file" else 2 if partitioned else 1
-    assert (done.rewritten_delete_files_count, done.added_delete_files_count) == (5, new)
+    left = 3 if granularity == "file" else 2 if partitioned else 1
+    # Of two data files of a partition, each has one delete file already.
+    replaced = (3, 1) if granularity == "file" and partitioned else (5, left)
+    assert (done.rewritten_delete_files_count, done.added_delete_files_count) == replaced
     assert done.rewritten_bytes_count > done.added_bytes_count > 0
     assert ids(table) == ids(catalog.load_table("a.t")) == [n for n in before if not 20 <= n < 30]
     assert sum(count for _, _, count in deletes(table)) == 5
-    assert len(deletes(table)) == new
+    assert len(deletes(table)) == left
+    if granularity == "file":
+        assert rewrite(options={"min-input-files": 2}).snapshot_ids == []
     snapshot = table.current_snapshot()
     assert snapshot is not None
     assert snapshot.operation == "replace"
@@ -98,6 +102,61 @@ def test_position_deletes_become_vectors_after_an_upgrade(catalog: ice.catalog.C
     assert deletes(table) == [(1, "PUFFIN", 1), (1, "PUFFIN", 2), (1, "PUFFIN", 2)]
     again = table.maintenance.rewrite_position_deletes(options={"rewrite-all": True})
     assert again.rewritten_delete_files_count == 0
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_delete_files_of_one_data_file_become_one_vector(catalog: ice.catalog.Catalog, partial: bool) -> None:
+    """Two groups wrote a vector each for the data file that their delete files have in common."""
+    table = table_of(catalog, 2, partition_by="p", properties={"write.delete.granularity": "partition"})
+    for condition in ("id in (1, 21)", "id = 2", "id = 11", "id = 12"):
+        table.delete(condition)
+    table.update_properties({"format-version": "3"})
+    before = ids(table)
+    options = {"rewrite-all": True, "max-file-group-input-files": 1, "partial-progress.enabled": partial}
+    done = table.maintenance.rewrite_position_deletes(options=options)
+    assert (done.rewritten_delete_files_count, done.added_delete_files_count, done.failures) == (4, 3, [])
+    assert len(done.snapshot_ids) == (2 if partial else 1)
+    assert deletes(table) == [(1, "PUFFIN", 1), (1, "PUFFIN", 2), (1, "PUFFIN", 2)]
+    assert ids(table) == ids(catalog.load_table("a.t")) == before
+
+
+def test_groups_that_fail_are_named_and_the_key_waits_for_them(catalog: ice.catalog.Catalog) -> None:
+    table = table_of(catalog, 2, partition_by="p", properties={"write.delete.granularity": "partition"})
+    for number in (1, 2, 11, 12):
+        table.delete(f"id = {number}")
+    before = ids(table)
+    (damaged, *_) = [row["file_path"] for row in table.inspect.delete_files().to_pylist() if row["partition"]["p"] == 1]
+    path = Path(damaged.removeprefix("file://"))
+    sound = path.read_bytes()
+    path.write_bytes(bytes(len(sound)))
+    options = {"rewrite-all": True, "partial-progress.enabled": True}
+    rewrite = table.maintenance.rewrite_position_deletes
+    done = rewrite(options=options, idempotency_key="k")
+    assert (done.rewritten_delete_files_count, done.added_delete_files_count) == (2, 1)
+    assert [damaged in failure for failure in done.failures] == [True]
+    path.write_bytes(sound)
+    again = rewrite(options={**options, "min-input-files": 2}, idempotency_key="k")
+    assert (again.made_before, again.failures) == (False, [])
+    assert rewrite(options=options, idempotency_key="k").made_before
+    assert ids(table) == before
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda table: table.maintenance.compact(branch="prdo"),
+        lambda table: table.maintenance.rewrite_position_deletes(branch="prdo"),
+        lambda table: table.maintenance.convert_equality_deletes(branch="prdo"),
+        lambda table: table.maintenance.remove_dangling_deletes(branch="prdo"),
+    ],
+)
+def test_no_branch_is_created(catalog: ice.catalog.Catalog, call: Any) -> None:
+    table = table_of(catalog, 2)
+    table.delete("id = 1")
+    delete_keys(table, 2)
+    with pytest.raises(ice.errors.InvalidArgumentError, match="the table has no branch 'prdo'"):
+        call(table)
+    assert list(table.refresh().refs()) == ["main"]
 
 
 @pytest.mark.parametrize("partitioned", [False, True])

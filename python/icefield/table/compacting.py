@@ -113,6 +113,8 @@ class RewrittenDeletes:
     snapshot_ids: list[int]
     #: Whether an earlier run with the same idempotency key made it.
     made_before: bool
+    #: What groups or commits failed with; only with partial progress.
+    failures: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,8 +333,9 @@ class Compacts:
     ) -> RewrittenDeletes:
         """Rewrite small position delete files to fewer ones; from version 3 on to deletion vectors.
 
-        The same files are chosen as by Java's ``rewrite_position_delete_files``. Positions of data files that are gone
-        are left out.
+        The same files are chosen as by Java's ``rewrite_position_delete_files``, but without ``rewrite-all`` those stay
+        that would not become fewer: by default each data file has a delete file of its own. Positions of data files that
+        are gone are left out. From version 3 on, delete files of common data files are rewritten together.
 
         Parameters
         ----------
@@ -353,10 +356,10 @@ class Compacts:
             where, case_sensitive, branch, snapshot_properties, idempotency_key, options, memory_limit, dry_run
         )
         with changing(progress and not dry_run) as traffic:
-            _, snapshots, before, (rewritten, added, size, added_size) = self._run(
+            _, snapshots, before, (rewritten, added, size, added_size), failures = self._run(
                 lambda state, catalog, name: rewrite_position_deletes(state, catalog, name, request, traffic=traffic)
             )
-        return RewrittenDeletes(rewritten, added, size, added_size, snapshots, before)
+        return RewrittenDeletes(rewritten, added, size, added_size, snapshots, before, failures)
 
     def convert_equality_deletes(
         self,

@@ -236,7 +236,8 @@ fn rewrite_group(
 /// The new state; snapshots; whether an earlier run made it; numbers.
 type Maintained<const N: usize> = (Option<PyTableState>, Vec<i64>, bool, [i64; N]);
 
-/// Rewrite position delete files. The numbers are those of replaced and of new files, and their bytes.
+/// Rewrite position delete files. The numbers are those of replaced and of new files, and their bytes; then the errors of
+/// groups and commits that others outlived.
 #[pyfunction]
 #[pyo3(signature = (state, catalog, identifier, request, *, traffic=None))]
 fn rewrite_position_deletes(
@@ -246,7 +247,7 @@ fn rewrite_position_deletes(
     identifier: Py<PyAny>,
     request: Named<Request>,
     traffic: Option<&Bound<'_, PyTraffic>>,
-) -> Result<Maintained<4>> {
+) -> Result<(Option<PyTableState>, Vec<i64>, bool, [i64; 4], Vec<String>)> {
     let (state, Named(request)) = (state.get(), request);
     let table = opened(state, catalog, identifier, traffic)?;
     let options = request.options.clone().into_iter().collect();
@@ -254,7 +255,7 @@ fn rewrite_position_deletes(
     let done = detached(py, || deletes::rewrite_position_deletes(&table, &rewrite))??;
     let numbers =
         [count(done.rewritten_delete_files), count(done.added_delete_files), done.rewritten_bytes, done.added_bytes];
-    Ok((after(state, done.table.as_ref()), done.snapshot_ids, done.made_before, numbers))
+    Ok((after(state, done.table.as_ref()), done.snapshot_ids, done.made_before, numbers, done.failures))
 }
 
 /// Replace equality deletes. The numbers are those of removed equality delete files, replaced other delete files, new

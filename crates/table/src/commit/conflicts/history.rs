@@ -14,7 +14,7 @@ use icefield_format::metadata::{FormatVersion, Operation, Snapshot, TableMetadat
 use super::rule::{self, Rule};
 use super::validate::{self, Conflict, Fate, Kept, Scope, Written, is_for_all};
 use crate::commit::manifests::selection::Selection;
-use crate::commit::manifests::specs::Specs;
+use crate::commit::manifests::specs::{Partitions, Specs};
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::plan::pipeline::{Ordered, Work};
@@ -192,6 +192,23 @@ impl<'a> History<'a> {
         let found = validate::deletes_of_data_files(written, scope, &kept, &self.limits)?;
         self.refuse(Rule::DeletesOfRemoved, &found, Scope::All, |path, of| {
             format!("added the delete file {path}, which applies to {of}")
+        })
+    }
+
+    /// Checks that no equality delete file of these partitions was added with a data sequence number above `after`: rows
+    /// that come from files of other specs, to which it does not apply, would be deleted by it.
+    ///
+    /// # Errors
+    /// [`Error::Validation`].
+    pub fn no_added_deletes_of_partitions(&self, partitions: &Partitions, after: i64) -> Result<()> {
+        if self.base.format_version() < FormatVersion::V2 || partitions.is_empty() {
+            return Ok(());
+        }
+        let scope = Scope::Partitions(partitions);
+        let Some((_, written)) = self.written(DELETING, ManifestContent::Deletes, scope, false)? else { return Ok(()) };
+        let found = validate::added_deletes_of_partitions(written, after, scope)?;
+        self.refuse(Rule::DeletesOfMoved, &found, Scope::All, |path, _| {
+            format!("added the delete file {path}, which would also apply to rows that move to its partition")
         })
     }
 

@@ -134,6 +134,23 @@ pub fn added_delete_files(
     in_the_way(written, scope, |entries, row| is_newer(entries, row, after))
 }
 
+/// Equality delete files of partitions in the scope with a data sequence number above `after`; not those that apply to
+/// all partitions.
+///
+/// # Errors
+/// Invalid entries.
+pub fn added_deletes_of_partitions(
+    written: impl IntoIterator<Item = Result<Written>>,
+    after: i64,
+    scope: Scope<'_>,
+) -> Result<Vec<Conflict>> {
+    let is_of_partitions =
+        |written: &Result<Written>| written.as_ref().map_or(true, |written| !written.spec.spec.is_unpartitioned());
+    in_the_way(written.into_iter().filter(is_of_partitions), scope, |entries, row| {
+        Ok(entries.content_of(row)? == FileContent::EqualityDeletes && is_newer(entries, row, after)?)
+    })
+}
+
 /// Deletion vectors that one of these snapshots added for one of these data files.
 ///
 /// # Errors

@@ -7,13 +7,13 @@ use icefield_format::expr::Expression;
 use icefield_format::metadata::{FormatVersion, TableMetadata};
 use uuid::Uuid;
 
-use super::super::deletes::remove_dangling_deletes;
+use super::super::deletes::{remove_dangling_deletes, require_branch};
 use super::groups::{Group, groups};
 use super::outcome::{Compacted, Rewritten, made_before};
 use super::request::{Compaction, without_key};
 use super::settings::Settings;
 use super::task::{GroupTask, written};
-use crate::commit::{Change, SnapshotOptions, SnapshotProducer, require_same_table};
+use crate::commit::{Change, IDEMPOTENCY_KEY, SnapshotOptions, SnapshotProducer, require_same_table};
 use crate::error::{Error, Result};
 use crate::operation::matching::Matches;
 use crate::operation::rewrite_files::RewriteFiles;
@@ -45,9 +45,7 @@ impl CompactionPlan {
     pub fn new(table: &Table, request: Compaction) -> Result<Self> {
         let (metadata, branch) = (table.metadata(), &request.snapshot.branch);
         let settings = Settings::of(&request, metadata)?;
-        if metadata.current_snapshot().is_some() && metadata.reference(branch).is_none() && branch != "main" {
-            return Err(Error::invalid(format!("compaction: the table has no branch '{branch}'")));
-        }
+        require_branch("compaction", metadata, branch)?;
         let scan = Matches::scan(table.storage(), metadata, branch, &request.filter, request.case_sensitive)?;
         let plan = scan.plan()?;
         let groups = groups(&plan, metadata, &settings)?;
@@ -133,6 +131,7 @@ impl CompactionPlan {
         owns: bool,
     ) -> Result<(Table, Option<i64>)> {
         let mut content = RewriteFiles::new();
+        content.validate_format_version(self.metadata().format_version());
         if let Some(start) = &self.scan.snapshot {
             content.validate_from_snapshot(start.snapshot_id);
             if self.settings.starting_number {
@@ -156,7 +155,7 @@ impl CompactionPlan {
     /// the files.
     ///
     /// # Errors
-    /// Results of another compaction, or two of one group; [`crate::Error::TableReplaced`] if it was planned for another
+    /// Results of another compaction, or two of one group; with an idempotency key, not the results of all groups; [`crate::Error::TableReplaced`] if it was planned for another
     /// table; errors of the commit.
     pub fn commit(&self, table: &Table, results: &[Vec<u8>]) -> Result<Compacted> {
         let metadata = self.metadata();
@@ -171,6 +170,14 @@ impl CompactionPlan {
                 Error::invalid(format!("two results are of group {number}: one of them is of an attempt that lost"))
             })?;
             rewritten.push(Rewritten { group, files });
+        }
+        if self.request.snapshot.properties.contains_key(IDEMPOTENCY_KEY) && rewritten.len() < self.groups.len() {
+            return Err(Error::invalid(format!(
+                "compaction: a commit with an idempotency key needs the results of all {} groups, got {}: without the others, a \
+                 further commit would do nothing",
+                self.groups.len(),
+                rewritten.len()
+            )));
         }
         let mut done = Compacted { groups: self.groups.len(), ..Compacted::default() };
         if rewritten.is_empty() {

@@ -22,7 +22,7 @@ use crate::{interrupt, runtime};
 /// equality deletes which other commits add meanwhile apply to them. Deletes by position of replaced files end the
 /// compaction with an error. With partial progress, groups are committed in several snapshots, and a group or commit
 /// that fails does not undo the others; a further call rewrites what is left. Then only the last snapshot has the
-/// idempotency key: a call that was interrupted continues.
+/// idempotency key, and only if nothing failed: a call that was interrupted continues.
 ///
 /// # Errors
 /// Options that are not allowed, a branch that does not exist, errors of files, and those of the commits. Files that
@@ -67,7 +67,8 @@ impl<'a> Run<'a> {
                 failed += 1;
                 continue;
             }
-            let options = match number + 1 == batches {
+            // With the key, a further call would not rewrite what failed.
+            let options = match number + 1 == batches && done.failures.is_empty() {
                 true => self.plan.request.snapshot.clone(),
                 false => without_key(&self.plan.request.snapshot),
             };
@@ -129,7 +130,7 @@ impl<'a> Run<'a> {
                 Ok(files) => rewritten.push(Rewritten { group, files }),
                 Err(failure) if self.outlives(&failure) => {
                     done.failed_data_files += group.inputs.len();
-                    done.failures.push(failure.to_string());
+                    done.failures.push(format!("group {}: {failure}", first + place));
                 }
                 Err(failure) => error = error.or(Some(failure)),
             }

@@ -15,6 +15,9 @@ use crate::write::curve::{Curve, CurveKind};
 /// Bytes of a text in the key of a curve.
 const TEXT_BYTES: i64 = 8;
 
+/// The most bytes of a text in a key of a curve: keys of all rows of a batch are in memory.
+const MOST_TEXT_BYTES: i64 = 1024;
+
 /// What [`Strategy::of`] reads from the options of a strategy that sorts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Compression(pub(super) f64);
@@ -108,6 +111,11 @@ fn along(
     given: &mut Given<'_>,
 ) -> Result<RowOrder> {
     let text_bytes = given.integer("var-length-contribution", TEXT_BYTES, 1)?;
+    if text_bytes > MOST_TEXT_BYTES {
+        return Err(Error::invalid(format!(
+            "compaction: option 'var-length-contribution': expected at most {MOST_TEXT_BYTES} bytes, got {text_bytes}"
+        )));
+    }
     let key_bytes = given.integer("max-output-size", i64::from(i32::MAX), 1)?;
     let constant: HashSet<i32> = (spec.fields.iter())
         .filter(|field| field.transform == Transform::Identity)

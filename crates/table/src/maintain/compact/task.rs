@@ -153,7 +153,10 @@ impl GroupTask {
         let after = written.iter().map(|file| file.record_count).fold(0, i64::saturating_add);
         match self.rows {
             Some(before) if after > before || (after < before && !self.has_deletes) => {
-                Err(Error::Internal(format!("{before} rows were to be rewritten, and {after} were written")))
+                let number = self.number;
+                Err(Error::Internal(format!(
+                    "group {number}: {before} rows were to be rewritten, and {after} were written"
+                )))
             }
             _ => Ok(()),
         }

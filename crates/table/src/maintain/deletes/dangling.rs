@@ -7,6 +7,7 @@ use icefield_format::expr::Expression;
 use icefield_format::manifest::{DataFile, FileContent};
 use icefield_format::metadata::TableMetadata;
 
+use super::require_branch;
 use crate::commit::{Change, SnapshotOptions, SnapshotProducer};
 use crate::error::Result;
 use crate::operation::matching::Matches;
@@ -49,6 +50,7 @@ pub fn remove_dangling_deletes(table: &Table, options: SnapshotOptions) -> Resul
 /// Invalid manifests.
 pub fn dangling_deletes(table: &Table, branch: &str) -> Result<Vec<DataFile>> {
     let metadata = table.metadata();
+    require_branch("removal of dangling deletes", metadata, branch)?;
     let scan = Matches::scan(table.storage(), metadata, branch, &Expression::True, true)?;
     let plan = scan.plan()?;
     let live = Live::of(&plan)?;

@@ -7,7 +7,7 @@ use icefield_format::manifest::{DataFile, FileContent};
 use icefield_format::metadata::FormatVersion;
 use uuid::Uuid;
 
-use super::DeletesRequest;
+use super::{DeletesRequest, require_branch};
 use crate::commit::{Change, IDEMPOTENCY_KEY, SnapshotProducer, made_by_key};
 use crate::error::Result;
 use crate::operation::matching::{Candidates, MatchedFile, MatchedRows, Matches};
@@ -116,6 +116,7 @@ impl Found {
     /// `None` if no equality deletes can be removed.
     fn of(table: &Table, request: &DeletesRequest) -> Result<Option<Self>> {
         let (storage, metadata, branch) = (table.storage(), table.metadata(), &request.snapshot.branch);
+        require_branch("conversion of equality deletes", metadata, branch)?;
         let candidates = |filter: &Expr| -> Result<Candidates> {
             Matches::candidates(storage, metadata, branch, filter, request.case_sensitive, request.memory)
         };

@@ -10,7 +10,10 @@ pub use positions::{PositionsRewritten, RewritePositions, rewrite_position_delet
 
 use icefield_format::expr::Expr;
 
+use icefield_format::metadata::TableMetadata;
+
 use crate::commit::SnapshotOptions;
+use crate::error::{Error, Result};
 
 /// Which data files a call is about, and how it commits.
 #[derive(Debug, Clone)]
@@ -25,4 +28,15 @@ pub struct DeletesRequest {
     pub memory: Option<usize>,
     /// Whether to write nothing and only return what would be done.
     pub dry_run: bool,
+}
+
+/// Rejects a branch that does not exist: a commit to it would create it.
+///
+/// # Errors
+/// [`Error::Invalid`].
+pub(super) fn require_branch(what: &str, metadata: &TableMetadata, branch: &str) -> Result<()> {
+    if metadata.current_snapshot().is_some() && metadata.reference(branch).is_none() && branch != "main" {
+        return Err(Error::invalid(format!("{what}: the table has no branch '{branch}'")));
+    }
+    Ok(())
 }

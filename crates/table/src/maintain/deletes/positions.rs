@@ -1,7 +1,7 @@
 //! Rewrites position delete files: fewer and larger ones, without positions of files that are gone; deletion vectors
 //! from version 3 on. It is Java's `rewrite_position_delete_files`, with the same files chosen.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use icefield_format::expr::{Expression, project_inclusive};
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::super::options::Given;
 use super::super::sizes::{JobOrder, Sizes};
-use super::DeletesRequest;
+use super::{DeletesRequest, require_branch};
 use crate::commit::{Change, IDEMPOTENCY_KEY, SnapshotOptions, SnapshotProducer, made_by_key};
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -53,6 +53,8 @@ pub struct PositionsRewritten {
     pub rewritten_bytes: i64,
     /// Bytes of the new files.
     pub added_bytes: i64,
+    /// Why commits failed, which others outlived.
+    pub failures: Vec<String>,
 }
 
 /// A position delete file.
@@ -102,6 +104,7 @@ pub fn rewrite_position_deletes(table: &Table, rewrite: &RewritePositions) -> Re
         return Ok(PositionsRewritten { made_before: true, snapshot_ids: vec![made], ..PositionsRewritten::default() });
     }
     let settings = Settings::of(options, metadata)?;
+    require_branch("rewrite of position deletes", metadata, &request.snapshot.branch)?;
     let scan = Matches::scan(table.storage(), metadata, &request.snapshot.branch, &Expression::True, true)?;
     let start = scan.snapshot.as_ref().map(|snapshot| snapshot.snapshot_id);
     let plan = scan.plan()?;
@@ -111,9 +114,26 @@ pub fn rewrite_position_deletes(table: &Table, rewrite: &RewritePositions) -> Re
         return Ok(done);
     }
     let all = Matches::candidates_of(scan, &plan, request.memory)?.into_matches();
-    let writer = Writer { table, all: &all, settings: &settings, dry_run: request.dry_run, operation: Uuid::new_v4() };
+    let mut data_files: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (number, file) in all.files.iter().enumerate() {
+        file.part.deletes.iter().for_each(|delete| data_files.entry(&delete.path).or_default().push(number));
+    }
+    // A vector has all positions of its data file, so delete files of one data file go together.
+    let groups = match metadata.format_version() >= FormatVersion::V3 {
+        true => united(groups, &data_files),
+        false => groups,
+    };
+    let writer = Writer {
+        table,
+        all: &all,
+        data_files: &data_files,
+        settings: &settings,
+        dry_run: request.dry_run,
+        operation: Uuid::new_v4(),
+    };
     let per_commit = settings.commits.map_or(groups.len(), |commits| groups.len().div_ceil(commits));
     let (mut failed, batches) = (None, groups.len().div_ceil(per_commit));
+    let outlives = |error: &Error| settings.commits.is_some() && !matches!(error, Error::Interrupted(_));
     for (number, batch) in groups.chunks(per_commit).enumerate() {
         let mut content = RewriteFiles::new();
         start.into_iter().for_each(|start| content.validate_from_snapshot(start));
@@ -122,28 +142,40 @@ pub fn rewrite_position_deletes(table: &Table, rewrite: &RewritePositions) -> Re
         for (place, group) in batch.iter().enumerate() {
             interrupt::check()?;
             let outcome = writer.write(number * per_commit + place, group, &mut content, &mut written, &mut batch_done);
-            if let Err(error) = outcome {
-                discard(table.storage(), &written);
-                return Err(error);
+            match outcome {
+                Ok(()) => {}
+                Err(error) if outlives(&error) => {
+                    done.failures.push(format!("group {}: {error}", number * per_commit + place));
+                    failed = failed.or(Some(error));
+                }
+                Err(error) => {
+                    discard(table.storage(), &written);
+                    return Err(error);
+                }
             }
         }
         if request.dry_run {
             done.add(batch_done);
             continue;
         }
+        if batch_done.rewritten_delete_files == 0 {
+            continue;
+        }
         let mut snapshot = request.snapshot.clone();
-        if number + 1 < batches {
+        // With the key, a further call would not rewrite what failed.
+        if number + 1 < batches || !done.failures.is_empty() {
             snapshot.properties.shift_remove(IDEMPOTENCY_KEY);
         }
         let current = done.table.clone();
         match commit(current.as_ref().unwrap_or(table), content, snapshot) {
             Ok((table, snapshot_id)) => {
                 done.add(batch_done);
-                (done.table, failed) = (Some(table), None);
+                done.table = Some(table);
                 done.snapshot_ids.extend(snapshot_id);
             }
             Err(error @ (Error::Validation(_) | Error::CommitFailed(_))) if settings.commits.is_some() => {
-                failed = Some(error);
+                done.failures.push(error.to_string());
+                failed = failed.or(Some(error));
             }
             Err(error) => return Err(error),
         }
@@ -168,6 +200,31 @@ impl PositionsRewritten {
         self.rewritten_bytes = self.rewritten_bytes.saturating_add(other.rewritten_bytes);
         self.added_bytes = self.added_bytes.saturating_add(other.added_bytes);
     }
+}
+
+/// Groups without common data files.
+fn united(groups: Vec<Vec<Input>>, data_files: &HashMap<&str, Vec<usize>>) -> Vec<Vec<Input>> {
+    // The group of each data file that one was found for, and for each group the one that it belongs to.
+    let (mut group_of, mut into): (HashMap<usize, usize>, Vec<usize>) = (HashMap::new(), (0..groups.len()).collect());
+    let root = |into: &[usize], mut group: usize| {
+        while let Some(next) = into.get(group).filter(|next| **next != group) {
+            group = *next;
+        }
+        group
+    };
+    for (number, group) in groups.iter().enumerate() {
+        for file in group.iter().flat_map(|input| data_files.get(input.file.file_path.as_str()).into_iter().flatten()) {
+            let other = root(&into, *group_of.entry(*file).or_insert(number));
+            let own = root(&into, number);
+            into.get_mut(own.max(other)).into_iter().for_each(|group| *group = own.min(other));
+        }
+    }
+    let mut united: Vec<Vec<Input>> = vec![Vec::new(); groups.len()];
+    for (number, group) in groups.into_iter().enumerate() {
+        united.get_mut(root(&into, number)).into_iter().for_each(|all| all.extend(group.iter().cloned()));
+    }
+    united.retain(|group| !group.is_empty());
+    united
 }
 
 /// The groups of position delete files, by partition. From version 3 on, all position delete files are to become
@@ -221,6 +278,8 @@ struct Writer<'a> {
     table: &'a Table,
     /// All data files.
     all: &'a Matches,
+    /// The numbers of the data files that each delete file applies to.
+    data_files: &'a HashMap<&'a str, Vec<usize>>,
     settings: &'a Settings,
     dry_run: bool,
     operation: Uuid,
@@ -240,9 +299,9 @@ impl Writer<'_> {
         let mut removed: HashMap<&str, &DataFile> =
             group.iter().map(|input| (input.file.file_path.as_str(), &input.file)).collect();
         let own: HashSet<&str> = removed.keys().copied().collect();
-        let touched: Vec<&MatchedFile> = (self.all.files.iter())
-            .filter(|file| file.part.deletes.iter().any(|delete| own.contains(delete.path.as_str())))
-            .collect();
+        let touched: BTreeSet<usize> =
+            own.iter().flat_map(|path| self.data_files.get(path).into_iter().flatten().copied()).collect();
+        let touched: Vec<&MatchedFile> = touched.into_iter().filter_map(|number| self.all.files.get(number)).collect();
         let narrowed: Vec<MatchedFile> = match vectors {
             // A vector replaces all position deletes of its data file.
             true => touched.iter().map(|file| (*file).clone()).collect(),
@@ -265,12 +324,17 @@ impl Writer<'_> {
                 positions,
             });
         }
+        let granularity = Granularity::of(metadata.properties())?;
+        let of_files = vectors || granularity == Granularity::File;
+        if !vectors && of_files && !self.settings.sizes.rewrite_all && deleted.len() >= removed.len() {
+            // They would not become fewer.
+            return Ok(());
+        }
         let bytes = |files: &mut dyn Iterator<Item = i64>| files.fold(0, i64::saturating_add);
         done.rewritten_delete_files += removed.len();
         done.rewritten_bytes += bytes(&mut removed.values().map(|file| file.file_size_in_bytes));
-        let granularity = Granularity::of(metadata.properties())?;
         if self.dry_run {
-            done.added_delete_files += match granularity == Granularity::File || vectors {
+            done.added_delete_files += match of_files {
                 true => deleted.len(),
                 false => usize::from(!deleted.is_empty()),
             };

@@ -1,10 +1,12 @@
 //! Replaces files with others that have the same rows ("Snapshots", operation `replace`): compaction.
 
+use std::collections::HashSet;
+
 use icefield_format::manifest::DataFile;
-use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
+use icefield_format::metadata::{FormatVersion, Operation, Snapshot, TableMetadata};
 
 use crate::commit::validate::{Fate, Scope, Successors};
-use crate::commit::{Content, FileChanges, History, SummaryBuilder};
+use crate::commit::{Content, FileChanges, History, Partitions, SummaryBuilder};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
 
@@ -12,18 +14,20 @@ use crate::storage::Storage;
 ///
 /// Rows of a replaced data file must not have been deleted after the snapshot of `validate_from_snapshot`. Equality
 /// deletes added since are not a conflict if they still apply to the new files: these must keep the data sequence
-/// number of the old ones, and their partition spec unless the deletes apply to all partitions.
+/// number of the old ones, and their partition spec unless the deletes apply to all partitions. Nor may equality deletes
+/// have been added that apply to the new files and did not apply to the old ones, which have another spec.
 #[derive(Debug)]
 pub struct RewriteFiles {
     changes: FileChanges,
     from: Option<i64>,
+    version: Option<FormatVersion>,
 }
 
 impl Default for RewriteFiles {
     fn default() -> Self {
         let mut changes = FileChanges::new();
         changes.require_removed_to_exist();
-        Self { changes, from: None }
+        Self { changes, from: None, version: None }
     }
 }
 
@@ -66,6 +70,25 @@ impl RewriteFiles {
         self.changes.add_deletes(file, sequence_number)
     }
 
+    /// Sets the format version of the table that was read: rows of a table that is upgraded meanwhile get ids, which the
+    /// added files lack.
+    pub fn validate_format_version(&mut self, version: FormatVersion) {
+        self.version = Some(version);
+    }
+
+    /// The partitions of added data files whose rows may come from files of other specs.
+    fn entered(&self) -> Partitions {
+        let specs: HashSet<i32> = self.changes.removed().iter().map(|file| file.partition_spec_id).collect();
+        let mut entered = Partitions::default();
+        let moved = |file: &&DataFile| specs.iter().any(|id| *id != file.partition_spec_id);
+        self.changes
+            .added()
+            .iter()
+            .filter(moved)
+            .for_each(|file| entered.insert(file.partition_spec_id, &file.partition));
+        entered
+    }
+
     /// Sets the data sequence number of the added data files.
     pub fn data_sequence_number(&mut self, number: i64) {
         self.changes.set_sequence_number(number);
@@ -96,6 +119,12 @@ impl Content for RewriteFiles {
 
     fn validate(&self, storage: &Storage, base: &TableMetadata, parent: Option<&Snapshot>) -> Result<()> {
         let changes = &self.changes;
+        if let Some(version) = self.version.filter(|version| *version != base.format_version()) {
+            return Err(Error::Validation(format!(
+                "rewrite of files: the table was upgraded from version {version} to {} since its rows were read",
+                base.format_version()
+            )));
+        }
         // With a number that no commit had, readers could not determine which deletes apply.
         if let Some(number) = changes.sequence_number().filter(|n| !(0..=base.last_sequence_number()).contains(n)) {
             let last = base.last_sequence_number();
@@ -114,7 +143,9 @@ impl Content for RewriteFiles {
                     specs: changes.added().iter().map(|file| file.partition_spec_id).collect(),
                 });
                 let fate = successors.as_ref().map_or(Fate::Changed, Fate::Moved);
-                return history.no_added_deletes_of(changes.removed(), Scope::All, fate);
+                history.no_added_deletes_of(changes.removed(), Scope::All, fate)?;
+                let Some(successors) = &successors else { return Ok(()) };
+                return history.no_added_deletes_of_partitions(&self.entered(), successors.sequence_number);
             }
         };
         Err(Error::invalid(format!("rewrite of files: {wrong}")))
