@@ -149,7 +149,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"sort_order": "zorder(id), s"}, "cannot be mixed"),
     ({"sort_order": "zorder(p)"}, "have one value in each partition"),
     ({"sort_order": "zorder(nosuch)"}, "nosuch"),
-    ({"sort_order": "zorder(s)", "options": {"var-length-contribution": 2**62}}, "expected at most 1024 bytes, got 4611"),
+    (
+        {"sort_order": "zorder(s)", "options": {"var-length-contribution": 2**62}},
+        "at most 1024 bytes, got 4611",
+    ),
     ({"sort_order": "id sideways"}, "expected asc or desc"),
     ({"where": "nosuch = 1"}, "nosuch"),
     ({"branch": "nosuch"}, "no branch 'nosuch'"),

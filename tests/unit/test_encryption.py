@@ -535,3 +535,11 @@ def test_the_command_line_shows_keys_and_plain_files(tmp_path: Path, monkeypatch
     shown = CliRunner().invoke(icefield, [*where, "table", "keys", "db.t", "--plain"])
     assert plain in shown.output
     assert shown.output.count(".parquet") == 1
+
+
+def test_a_sound_encrypted_table_has_no_findings(catalog: ice.Catalog) -> None:
+    table = encrypted(catalog, **{"write.delete.mode": "merge-on-read"})
+    table.append(ROWS)
+    table.delete("id < 4")
+    assert table.fsck("rows").findings == []
+    assert "damage" not in {one.name for one in table.doctor()}

@@ -322,3 +322,47 @@ def test_findings_are_counted_beyond_those_returned(world: World) -> None:
     assert (len(report.findings), report.errors, report.warnings, report.ok) == (1, 1, 1, False)
     with pytest.raises(ice.InvalidArgumentError, match="level"):
         table.fsck("everything")  # type: ignore[arg-type]
+
+
+def test_sound_tables_with_an_eventful_history_have_no_findings(world: World, tmp_path: Path) -> None:
+    """Older snapshots are read by other schemas, and other writers order uuids otherwise."""
+    catalog = world.catalog
+    schema = pa.schema({"code": pa.string(), "n": pa.int32()})
+    replaced = catalog.create_table("db.replaced", schema)
+    replaced.append(pa.table([["ab", "a much longer text than eight bytes"], [1, 2]], schema))
+    with catalog.create_or_replace_table_transaction("db.replaced", pa.schema({"code": pa.int32()})) as change:
+        change.append(pa.table({"code": pa.array([1, 2], pa.int32())}))
+    promoted = catalog.create_table("db.promoted", schema, partition_spec=["truncate(10, n)"])
+    promoted.append(pa.table([["a", "b"], [11, 22]], schema))
+    with promoted.update_schema() as update:
+        update.update_column("n", ice.types.LongType())
+    promoted.append(pa.table({"code": ["c"], "n": pa.array([2**40], pa.int64())}))
+    for table in (catalog.load_table("db.replaced"), promoted):
+        for level in LEVELS:
+            report = table.fsck(level)
+            assert report.findings == [], (table.name, level)
+
+
+def test_each_description_of_a_file_is_checked(world: World) -> None:
+    """The manifest of an older snapshot was right, and that of the current one was not looked at."""
+    table = world.sound()
+    (row, *_) = table.inspect.data_files().to_pylist()
+    wrong = world.empty()
+    for size in (row["file_size_in_bytes"], row["file_size_in_bytes"] + 7):
+        given = {**fields_of(row), "file_size_in_bytes": size}
+        wrong.update_snapshot().fast_append().append_data_file(DataFile(**given)).commit()
+    assert {finding.check for finding in wrong.fsck("files").findings} >= {"file-size"}
+
+
+def test_errors_take_the_place_of_warnings(world: World) -> None:
+    table = world.sound()
+    rows = table.inspect.data_files().to_pylist()
+    wrong = world.empty()
+    for number, row in enumerate(rows):
+        given = fields_of(row)
+        given["column_sizes"] = {column: size + 1 for column, size in given["column_sizes"].items()}
+        if number == len(rows) - 1:
+            given["record_count"] += 1
+        wrong.update_snapshot().fast_append().append_data_file(DataFile(**given)).commit()
+    report = wrong.fsck("footers", max_findings=1)
+    assert (report.warnings > 0, [finding.severity for finding in report.findings]) == (True, ["error"])

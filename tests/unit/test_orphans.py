@@ -163,6 +163,35 @@ def test_folders_of_others_are_refused(catalog: ice.Catalog, table: ice.Table, t
     refused("gc.enabled=false", check_catalog=False)
 
 
+def test_files_of_tables_that_took_other_names_are_refused(catalog: ice.Catalog) -> None:
+    """A table that was renamed and moved on has files in the folder that a new table of its old name gets."""
+    old = catalog.create_table("db.a", ROWS.schema)
+    old.append(ROWS)
+    home = old.location()
+    catalog.rename_table("db.a", "db.b")
+    with catalog.load_table("db.b").transaction() as change:
+        change.update_location(f"{home}_moved")
+    new = catalog.create_table("db.a", ROWS.schema, location=home)
+    for path in folder(new).rglob("*"):
+        os.utime(path, (0, 0))
+    with pytest.raises(InvalidArgumentError, match=r"the table db\.b has files in .*/a/"):
+        new.maintenance.remove_orphans(dry_run=False)
+    assert catalog.load_table("db.b").scan().to_arrow().num_rows == 2
+
+
+def test_the_metadata_of_a_view_is_no_orphan(catalog: ice.Catalog) -> None:
+    moved = catalog.create_table("db.a", ROWS.schema)
+    moved.append(ROWS)
+    catalog.rename_table("db.a", "db.b")
+    queries = {"spark": "select id, _part from db.b"}
+    catalog.create_view("db.a", ROWS.schema, queries, location=moved.location())
+    for path in folder(moved).rglob("*"):
+        os.utime(path, (0, 0))
+    with pytest.raises(InvalidArgumentError, match=r"the view db\.a has files in .*/a"):
+        catalog.load_table("db.b").maintenance.remove_orphans(dry_run=False)
+    assert catalog.load_view("db.a").location() == moved.location()
+
+
 def test_a_table_that_cannot_be_read_loses_nothing(table: ice.Table) -> None:
     (orphan,) = put(table, "orphan")
     snapshot = table.current_snapshot()

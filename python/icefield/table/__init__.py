@@ -18,7 +18,7 @@ from icefield.metadata import MetadataLogEntry, Snapshot, SnapshotLogEntry, Snap
 from icefield.scan import DataScan, FileScanTask, TableScan
 from icefield.table.branches import BranchedTable, BranchWork
 from icefield.table.changing import OWN_BRANCH
-from icefield.table.diagnosis import Diagnosis, diagnosed, orphan_advice
+from icefield.table.diagnosis import Diagnosis, diagnosed, orphans_of
 from icefield.table.outcomes import RowsChanged
 from icefield.table.reads import TableReads
 from icefield.table.rows import UpsertResult
@@ -152,8 +152,8 @@ class Table(TableReads, BranchedTable):
 
         """
         found = diagnosed(self._state)
-        if orphans and (left := self.maintenance.remove_orphans()).files:
-            found.append(orphan_advice(len(left.files), left.bytes))
+        if orphans:
+            found += orphans_of(self.maintenance)
         return Diagnosis(found)
 
     def new_write(

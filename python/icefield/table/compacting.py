@@ -334,8 +334,8 @@ class Compacts:
         """Rewrite small position delete files to fewer ones; from version 3 on to deletion vectors.
 
         The same files are chosen as by Java's ``rewrite_position_delete_files``, but without ``rewrite-all`` those stay
-        that would not become fewer: by default each data file has a delete file of its own. Positions of data files that
-        are gone are left out. From version 3 on, delete files of common data files are rewritten together.
+        that would not become fewer: by default each data file has a delete file of its own. Positions of data files
+        that are gone are left out. From version 3 on, delete files of common data files are rewritten together.
 
         Parameters
         ----------

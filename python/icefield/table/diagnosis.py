@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from icefield._core import doctor as core_doctor
 from icefield._outputs.layout import counted, size_of
 from icefield._outputs.printable import printable
+from icefield.errors import IcefieldError
 
 if TYPE_CHECKING:
     from icefield._core import TableState
+    from icefield.table.maintenance import Maintenance
 
-__all__ = ["Advice", "Diagnosis", "diagnosed", "orphan_advice"]
+__all__ = ["Advice", "Diagnosis", "diagnosed", "orphans_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,14 @@ def diagnosed(state: TableState) -> list[Advice]:
     return [Advice(*values) for values in core_doctor(state)]
 
 
-def orphan_advice(files: int, size: int) -> Advice:
-    """Return the finding about files that nothing references."""
-    message = f"{counted(files, 'file')} that nothing in the table references"
-    return Advice("orphan-files", "", message, size, 0, "table.maintenance.remove_orphans(dry_run=False)")
+def orphans_of(maintenance: Maintenance) -> list[Advice]:
+    """Return the finding about files that nothing references, or why the folder cannot be searched for them."""
+    try:
+        left = maintenance.remove_orphans()
+    except IcefieldError as error:
+        repair = "table.maintenance.remove_orphans()"
+        return [Advice("orphan-files", "", f"the folder was not searched: {error}", 0, 0, repair)]
+    if not left.files:
+        return []
+    message = f"{counted(len(left.files), 'file')} that nothing in the table references"
+    return [Advice("orphan-files", "", message, left.bytes, 0, "table.maintenance.remove_orphans(dry_run=False)")]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from icefield._core import remove_orphans as core_remove_orphans
 from icefield._inputs.secrets import revealed
@@ -17,12 +17,14 @@ from icefield.moments import milliseconds_of
 if TYPE_CHECKING:
     from icefield._core import OrphanRequest, TableState
     from icefield._inputs.identifiers import Identifier
+    from icefield.table import Table
     from icefield.table.catalog import TableCatalog
 
     AnyCatalog: TypeAlias = TableCatalog[Any, Any, Any]
 
 __all__ = ["PrefixMismatchMode", "RemovedOrphans", "find_and_remove"]
 
+Loaded = TypeVar("Loaded")
 PrefixMismatchMode: TypeAlias = Literal["error", "ignore", "delete"]
 
 #: By default, and at least without `allow_recent`.
@@ -91,7 +93,7 @@ def find_and_remove(
         "equal_schemes": list((equal_schemes or {}).items()),
         "equal_authorities": list((equal_authorities or {}).items()),
         "prefix_mismatch_mode": prefix_mismatch_mode,
-        "other_folders": list(_other_folders(catalog, identifier)) if check_catalog else [],
+        "other_folders": list(_other_places(catalog, identifier)) if check_catalog else [],
         "warehouse": revealed(catalog.properties).get("warehouse"),
         "dry_run": dry_run,
     }
@@ -99,23 +101,42 @@ def find_and_remove(
     return RemovedOrphans([path for path, _ in found], [size for _, size in found], listed, dry_run, failures, first)
 
 
-def _other_folders(catalog: AnyCatalog, own: Identifier) -> Iterator[tuple[str, str]]:
-    """List the folders of all other tables of a catalog."""
+#: Properties that name a folder for files of a table; Java's older names too.
+_FOLDERS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+
+
+def _other_places(catalog: AnyCatalog, own: Identifier) -> Iterator[tuple[str, str]]:
+    """List where the other tables and the views of a catalog have files: folders, and known files."""
     for namespace in _namespaces(catalog, ()):
         for identifier in catalog.list_tables(namespace):
-            if tuple(identifier) == tuple(own):
-                continue
-            name = ".".join(identifier)
-            try:
-                other = catalog.load_table(identifier)
-            except IcefieldError as error:
-                msg = (
-                    f"table {name} cannot be loaded, so it is unknown whether it shares a folder with this one: "
-                    f"{error}; pass check_catalog=False if you know that it does not"
-                )
-                raise InvalidArgumentError(msg) from error
-            given = (other.properties.get(key) for key in ("write.data.path", "write.metadata.path"))
-            yield from ((name, folder) for folder in (other.location(), *given) if folder)
+            if tuple(identifier) != tuple(own):
+                name = f"table {'.'.join(identifier)}"
+                yield from ((name, place) for place in _places_of_table(_loaded(catalog.load_table, identifier, name)))
+        for identifier in catalog.list_views(namespace):
+            name = f"view {'.'.join(identifier)}"
+            view = _loaded(catalog.load_view, identifier, name)
+            given = (view.location(), view.properties.get("write.metadata.path"), view.metadata_location)
+            yield from ((name, place) for place in given if place)
+
+
+def _places_of_table(table: Table) -> Iterator[str]:
+    """List folders of a table, and files that may be in folders that it had before it was moved or renamed."""
+    yield table.location()
+    yield from (folder for folder in map(table.properties.get, _FOLDERS) if folder)
+    files = [table.metadata_location, *(entry.metadata_file for entry in table.metadata_log())]
+    files += [snapshot.manifest_list for snapshot in table.snapshots() if snapshot.manifest_list]
+    yield from dict.fromkeys(files)
+
+
+def _loaded(load: Callable[[Identifier], Loaded], identifier: Identifier, name: str) -> Loaded:
+    try:
+        return load(identifier)
+    except IcefieldError as error:
+        msg = (
+            f"{name} cannot be loaded, so it is unknown whether it shares a folder with this table: {error}; pass "
+            "check_catalog=False if you know that it does not"
+        )
+        raise InvalidArgumentError(msg) from error
 
 
 def _namespaces(catalog: AnyCatalog, below: Identifier) -> Iterator[Identifier]:

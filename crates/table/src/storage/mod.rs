@@ -418,11 +418,11 @@ impl Storage {
         let pages = named(&prefix, self.store(&at)?.pages(&at))?;
         Ok(Box::new(pages.map(move |page| {
             let mut page = named(&prefix, page)?;
-            for entry in &mut page {
-                if let Some(rest) = entry.path.strip_prefix(&at.key) {
-                    entry.path = format!("{prefix}/{rest}");
-                }
-            }
+            // What does not begin with the prefix is a marker object of the folder itself.
+            page.retain_mut(|entry| {
+                let path = entry.path.strip_prefix(&at.key).map(|rest| format!("{prefix}/{rest}"));
+                path.map(|path| entry.path = path).is_some()
+            });
             Ok(page)
         })))
     }

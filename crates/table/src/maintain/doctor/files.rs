@@ -172,7 +172,7 @@ pub(super) fn of_metadata(storage: &Storage, table: &Committed, survey: &Survey)
             message: format!("{count} manifests of data, most smaller than {target} bytes"),
             bytes,
             requests,
-            repair: "table.rewrite_manifests().cluster_by(\"partition\").commit()".to_owned(),
+            repair: "table.rewrite_manifests().cluster_by().commit()".to_owned(),
             ..Advice::default()
         });
     }
@@ -185,8 +185,7 @@ pub(super) fn of_metadata(storage: &Storage, table: &Committed, survey: &Survey)
             name: "metadata-growth",
             message: format!("the metadata file has {size} bytes, {} snapshots", table.metadata.snapshots().len()),
             bytes: size,
-            repair: "table.expire_snapshots(retain_last=100, older_than=\"1d\", clean_expired_metadata=True)"
-                .to_owned(),
+            repair: "table.expire_snapshots(clean_expired_metadata=True)".to_owned(),
             ..Advice::default()
         });
     }

@@ -26,12 +26,18 @@ use survey::Survey;
 pub fn doctor(storage: &Storage, table: &Committed) -> Result<Vec<Advice>> {
     let limits = limits()?;
     let metadata = &table.metadata;
-    let survey = Survey::of(storage, metadata, &limits)?;
-    let mut found = files::of_files(metadata, &survey)?;
-    found.extend(files::of_metadata(storage, table, &survey)?);
-    found.extend(properties::contradictions(metadata)?);
-    found.extend(old_snapshots(table)?);
     let report = fsck(storage, table, FsckOptions { level: Level::Manifests, most: 1 })?;
+    let mut found = properties::contradictions(metadata)?;
+    found.extend(old_snapshots(table)?);
+    // The damage is the finding if it makes manifests unreadable.
+    match Survey::of(storage, metadata, &limits) {
+        Ok(survey) => {
+            found.extend(files::of_files(metadata, &survey)?);
+            found.extend(files::of_metadata(storage, table, &survey)?);
+        }
+        Err(_) if report.errors > 0 => {}
+        Err(error) => return Err(error),
+    }
     if report.errors > 0 {
         let first = report.findings.first();
         let shown = first.map(|one| format!(": {} in {}", one.check, one.file)).unwrap_or_default();

@@ -53,8 +53,12 @@ pub(super) fn contradictions(metadata: &TableMetadata) -> Result<Vec<Advice>> {
     let expires =
         properties.contains_key(MAX_SNAPSHOT_AGE_MS.name) || properties.contains_key(MIN_SNAPSHOTS_TO_KEEP.name);
     if !GC_ENABLED.read(properties) && expires {
-        let message = "gc.enabled=false stops the expiry that history.expire.* describe".to_owned();
-        add(GC_ENABLED.name, Some("true"), message);
+        // Files of tables with gc.enabled=false may belong to others, so it stays as it is.
+        for name in [MAX_SNAPSHOT_AGE_MS.name, MIN_SNAPSHOTS_TO_KEEP.name] {
+            if properties.contains_key(name) {
+                add(name, None, format!("gc.enabled=false stops the expiry that {name} describes"));
+            }
+        }
     }
     let keep = MIN_SNAPSHOTS_TO_KEEP.read(properties)?;
     if keep > MANY_SNAPSHOTS {

@@ -13,6 +13,7 @@ use icefield_format::manifest::{
 use icefield_format::metadata::TableMetadata;
 use icefield_format::metadata::properties::WRITE_TARGET_FILE_SIZE_BYTES;
 use icefield_format::spec::path::partition_path;
+use icefield_format::transform::Transform;
 use icefield_format::types::{PrimitiveType, Schema, Type};
 
 use crate::error::{Error, Result};
@@ -123,7 +124,8 @@ fn read(storage: &Storage, manifest: &ManifestFile, columns: &BTreeSet<i32>, lim
     let path = &manifest.manifest_path;
     let (storage, _) = storage.decrypting(&FileRef::of_manifest(manifest))?;
     let bytes = storage.read_at_most(path, limits.avro_bytes)?;
-    let metrics = Metrics::for_filter(columns.iter().copied());
+    let mut metrics = Metrics::for_filter(columns.iter().copied());
+    metrics.nan_value_counts = metrics.null_value_counts.clone();
     let options = ReadOptions { inherit: Some(manifest), live_only: true, metrics, ..ReadOptions::default() };
     entries::read(&bytes, &options, limits).map_err(|error| Error::from(error.in_file(path)))
 }
@@ -231,10 +233,22 @@ impl Building<'_> {
             pairs.iter().flatten().find(|(of, _)| *of == id).map(|(_, count)| *count)
         };
         let has = |pairs: &Option<Vec<(i32, Vec<u8>)>>, id: i32| pairs.iter().flatten().any(|(of, _)| *of == id);
-        for id in self.columns.iter().copied() {
-            let all_null = count(&file.null_value_counts, id).is_some_and(|nulls| nulls == file.record_count);
+        if file.format() == Some(FileFormat::Avro) {
+            // Writers collect no bounds for Avro, so no rewrite adds them.
+            return Ok(());
+        }
+        let spec = self.metadata.partition_spec(file.partition_spec_id);
+        // Scans prune by the partition, and migrated files lack the column.
+        let is_identity = |id: i32| {
+            spec.is_some_and(|spec| {
+                spec.fields.iter().any(|field| field.source_id() == Some(id) && field.transform == Transform::Identity)
+            })
+        };
+        for id in self.columns.iter().copied().filter(|id| !is_identity(*id)) {
+            let without = |counts| count(counts, id).unwrap_or(0);
+            let has_none = without(&file.null_value_counts).saturating_add(without(&file.nan_value_counts));
             let bounded = has(&file.lower_bounds, id) || has(&file.upper_bounds, id);
-            if !bounded && !all_null && file.record_count > 0 {
+            if !bounded && has_none < file.record_count && file.record_count > 0 {
                 let unbounded = self.survey.unbounded.entry(id).or_default();
                 unbounded.files += 1;
                 unbounded.bytes += bytes;

@@ -171,6 +171,10 @@ impl<'a> Check<'a> {
         }
         if report.findings.len() < self.options.most {
             report.findings.push(finding);
+        } else if finding.severity == Severity::Error
+            && let Some(warning) = report.findings.iter_mut().find(|known| known.severity == Severity::Warning)
+        {
+            *warning = finding;
         }
     }
 
@@ -178,11 +182,14 @@ impl<'a> Check<'a> {
     pub(super) fn is_new(&self, met: impl Hash) -> bool {
         let hash = self.hash.hash_one(met);
         let state = &mut *locked(&self.state);
+        if !state.seen.insert(hash) {
+            return false;
+        }
         if let Err(error) = state.held.keep(OF_A_HASH) {
             state.failed.get_or_insert(error.into());
             return false;
         }
-        state.seen.insert(hash)
+        true
     }
 
     pub(super) fn count(&self, add: impl FnOnce(&mut FsckReport)) {
@@ -202,7 +209,12 @@ impl<'a> Check<'a> {
     pub(super) fn unread(&'a self, at: At<'a>, missing: &'static str, unreadable: &'static str, error: Error) {
         match error {
             Error::NotFound { .. } => at.error(missing, "", "a file", "nothing"),
-            Error::Interrupted(_) | Error::Callback(_) | Error::Internal(_) => {
+            // A store that does not answer says nothing about its files.
+            Error::Storage { .. }
+            | Error::Refused(_)
+            | Error::Interrupted(_)
+            | Error::Callback(_)
+            | Error::Internal(_) => {
                 locked(&self.state).failed.get_or_insert(error);
             }
             error => at.error(unreadable, "", "", error),

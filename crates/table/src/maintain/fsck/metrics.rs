@@ -5,17 +5,30 @@ use std::collections::HashMap;
 
 use icefield_format::manifest::DataFile;
 use icefield_format::spec::PartitionField;
-use icefield_format::types::{PrimitiveType, Schema, Type};
+use icefield_format::types::{PrimitiveType, Schema, Type, is_promotion_allowed};
 use icefield_format::value::order::compare;
 use icefield_format::value::{Value, binary};
 
 use super::context::{At, Check};
 
-/// The current type of a column, or the last one if it was dropped.
+/// The current type of a column, or the last one if it was dropped; `None` if files may have values of other types,
+/// because the table was replaced by one with another column of that name.
 pub(super) fn primitive<'a>(check: &'a Check<'_>, id: i32) -> Option<&'a PrimitiveType> {
     let of = |schema: &'a Schema| schema.find_type(id).and_then(Type::as_primitive);
     let current = of(check.metadata.current_schema());
-    current.or_else(|| check.metadata.schemas().iter().rev().find_map(|schema| of(schema)))
+    let ty = current.or_else(|| check.metadata.schemas().iter().rev().find_map(|schema| of(schema)))?;
+    (!has_other_types(check, id, &Type::Primitive(ty.clone()))).then_some(ty)
+}
+
+/// Whether the column has had a type that is not promoted to this one.
+pub(super) fn has_other_types(check: &Check<'_>, id: i32, ty: &Type) -> bool {
+    let version = check.metadata.format_version().number();
+    let fits = |other: &Type| match (other, ty) {
+        (Type::Primitive(from), Type::Primitive(to)) => from == to || is_promotion_allowed(other, to, version),
+        (Type::Primitive(_), _) | (_, Type::Primitive(_)) => false,
+        _ => true,
+    };
+    check.metadata.schemas().iter().filter_map(|schema| schema.find_type(id)).any(|other| !fits(other))
 }
 
 /// The name of a column for findings.
@@ -150,7 +163,7 @@ fn results(check: &Check<'_>, field: &PartitionField, bounds: &Bounds) -> Option
 }
 
 /// Whether two values are equal, in spite of a promotion of their type.
-fn same(one: &Value, other: &Value) -> bool {
+pub(super) fn same(one: &Value, other: &Value) -> bool {
     let number = |value: &Value| match value {
         Value::Int(number) => Some(i128::from(*number)),
         Value::Long(number) => Some(i128::from(*number)),

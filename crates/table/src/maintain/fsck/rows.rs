@@ -16,7 +16,7 @@ use icefield_format::types::{Field, NAME_MAPPING_PROPERTY, NameMapping, Primitiv
 use icefield_format::value::{Value, binary};
 
 use super::context::{At, Check};
-use super::metrics::{is_truncated, shown};
+use super::metrics::{has_other_types, is_truncated, same, shown};
 use crate::arrow::cells::value_at;
 use crate::arrow::constant;
 use crate::error::{Error, Result};
@@ -33,7 +33,7 @@ pub(super) fn check(check: &Check<'_>, at: At<'_>, entry: &ManifestEntry) -> Res
         return Ok(());
     }
     let Some(spec) = check.metadata.partition_spec(file.partition_spec_id) else { return Ok(()) };
-    let schema = check.metadata.current_schema();
+    let schema = &readable(check)?;
     let columns: Vec<Column<'_>> =
         schema.fields().iter().map(|field| Column::of(field, file)).collect::<Result<_>>()?;
     let mapping = check.metadata.property(NAME_MAPPING_PROPERTY).and_then(|text| NameMapping::parse(text).ok());
@@ -175,6 +175,22 @@ fn nans(values: &ArrayRef) -> usize {
     }
 }
 
+/// The current columns, without those that files may have with another type, because the table was replaced.
+fn readable(check: &Check<'_>) -> Result<Arc<Schema>> {
+    let current = check.metadata.current_schema();
+    let changed = |field: &Field| {
+        let schema = Schema::new(0, vec![field.clone()]);
+        schema.is_ok_and(|schema| {
+            schema.ids().iter().any(|id| schema.find_type(*id).is_some_and(|ty| has_other_types(check, *id, ty)))
+        })
+    };
+    if !current.fields().iter().any(changed) {
+        return Ok(current.clone());
+    }
+    let fields = current.fields().iter().filter(|field| !changed(field)).cloned().collect();
+    Ok(Arc::new(Schema::new(current.schema_id(), fields)?))
+}
+
 /// All rows must belong to the partition of their file.
 fn check_partition(check: &Check<'_>, at: At<'_>, file: &DataFile, schema: &Schema, batch: &RecordBatch) -> Result<()> {
     let Some(spec) = check.metadata.partition_spec(file.partition_spec_id) else { return Ok(()) };
@@ -182,7 +198,11 @@ fn check_partition(check: &Check<'_>, at: At<'_>, file: &DataFile, schema: &Sche
         let Some((values, ty)) = results(field, schema, batch)? else { continue };
         for row in 0..values.len() {
             let found = value_at(&values, &ty, row)?;
-            if found != *value && !(is_truncated(&ty) && value.is_none()) {
+            let is_same = match (&found, value) {
+                (Some(found), Some(value)) => same(found, value),
+                (found, value) => found == value,
+            };
+            if !is_same && !(is_truncated(&ty) && value.is_none()) {
                 let name = format!("partition.{}", field.name);
                 at.error("rows-partition", &name, format!("{found:?}, as of a row"), format!("{value:?}"));
                 return Ok(());

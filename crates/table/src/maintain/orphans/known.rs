@@ -169,13 +169,16 @@ impl<'a> Known<'a> {
         let split = paths.filter(|path| !path.is_empty()).map(|path| self.prefixes.split(path));
         let hashed: Vec<(Prefix, u64)> = split.map(|(prefix, rest)| (prefix, self.hash.hash_one(&rest))).collect();
         let Found { files, held } = &mut *locked(&self.found);
-        held.keep(OF_A_FILE * hashed.len())?;
+        let mut new = 0;
         for (prefix, hash) in hashed {
             match files.iter_mut().find(|(known, _)| *known == prefix) {
-                Some((_, known)) => drop(known.insert(hash)),
-                None => files.push((prefix, HashSet::from([hash]))),
+                Some((_, known)) => new += usize::from(known.insert(hash)),
+                None => {
+                    files.push((prefix, HashSet::from([hash])));
+                    new += 1;
+                }
             }
         }
-        Ok(())
+        Ok(held.keep(OF_A_FILE * new)?)
     }
 }

@@ -153,7 +153,7 @@ fn check_folder(storage: &Storage, metadata: &TableMetadata, location: &str, sea
     match search.others.iter().find(|(_, folder)| Folders::overlap(storage, location, folder)) {
         None => Ok(()),
         Some((name, folder)) => Err(Error::invalid(format!(
-            "no orphans are removed from {location}: the table {name} has files in {folder}, which would look like \
+            "no orphans are removed from {location}: the {name} has files in {folder}, which would look like \
              orphans; pass the location of a folder that only this table uses"
         ))),
     }

@@ -268,12 +268,20 @@ impl Iterator for Listing {
         if page.len() == PAGE {
             self.objects = Some(objects);
         }
+        if page.is_empty() {
+            return None;
+        }
+        // Tools mark folders of S3 and GCS by an empty object `folder/`, of which object_store drops the slash.
+        let is_marker = |about: &ObjectMeta| {
+            about.size == 0 && about.location.filename().is_none_or(|name| !name.contains('.'))
+        };
+        let page: Vec<ObjectMeta> = page.into_iter().filter(|about| !is_marker(about)).collect();
         let entry = |about: ObjectMeta| Entry {
             path: about.location.to_string(),
             size: about.size,
             modified_ms: Some(about.last_modified.timestamp_millis()),
         };
-        (!page.is_empty()).then(|| Ok(page.into_iter().map(entry).collect()))
+        Some(Ok(page.into_iter().map(entry).collect()))
     }
 }
 
