@@ -287,7 +287,7 @@ test-random: need-rust $(STAMPS)/extension $(STAMPS)/java $(JAVA_VENV)/installed
 	$(call say,$(CASES) random plans and scans, seed $(SEED))
 	@ICEFIELD_RANDOM_CASES=$(CASES) ICEFIELD_RANDOM_SEED=$(SEED) $(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python \
 		$(PYTEST) -q tests/interop/test_random_plans.py tests/interop/test_random_histories.py \
-		tests/interop/test_random_changes.py \
+		tests/interop/test_random_changes.py tests/interop/test_random_statements.py \
 		tests/interop/test_statements_beside_java.py tests/laws tests/hostile/test_delete_mutants.py tests/hostile/test_killed_writers.py
 	$(call say,executors that are killed)
 	@ICEFIELD_CLUSTER=all $(SPARK_ENV) $(PYTEST) -q tests/spark/clusters

@@ -84,9 +84,9 @@ class Peer:
         """Do a story on twin tables, by this connector and by icefield (``twins.py``)."""
         return self._made().story(**story)
 
-    def turns(self, table: str, steps: list[Any]) -> Any:
+    def turns(self, **story: Any) -> Any:
         """Run statements of both on one table."""
-        return self._made().turns(table, steps)
+        return self._made().turns(**story)
 
     def _made(self) -> Any:
         if self._twins is None:

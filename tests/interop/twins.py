@@ -35,7 +35,7 @@ class Twins:
         self.session = ice_spark.session(spark, {"itwin": self.catalogs["itwin"], "shared": self.catalogs["jtwin"]})
         self._moments: dict[str, str] = {}
         self._snapshots: dict[tuple[str, str], dict[int, str]] = {}
-        self._rows: dict[tuple[str, int], list[str]] = {}
+        self._rows: dict[tuple[str, int, int | None], list[str]] = {}
 
     def story(self, name: str, table: str, steps: list[Any], conf: dict[str, str]) -> list[dict[str, Any]]:
         """Do the steps on both sides; give what each answered and left."""
@@ -47,19 +47,35 @@ class Twins:
             for key in conf:
                 self.spark.conf.unset(key)
 
-    def turns(self, table: str, steps: list[tuple[str, str]]) -> dict[str, Any]:
-        """Run statements on one table, each on the side that it names; give the rows after each, and at last."""
+    def turns(self, table: str, steps: list[tuple[str, str, dict[str, str]]], lineage: bool) -> dict[str, Any]:
+        """Run statements on one table, each on the side that it names, with settings of the session.
+
+        Gives what each reader finds after each statement, `SqlSession` after the last, and the error that ended them.
+        """
         names = {"jtwin": f"jtwin.db.{table}", "itwin": f"shared.db.{table}"}
-        after = []
-        for side, text in steps:
-            self._run(side, text.format(t=names[side])).collect()
-            rows = self.own(names["jtwin"]).scan().to_arrow().to_pylist()
-            after.append([list(row.values()) for row in rows])
-        query = "SELECT id, kind, n FROM {t}"
-        last = {
-            side: [list(row) for row in self._run(side, query.format(t=name)).collect()] for side, name in names.items()
-        }
-        return {"after": after, "last": last}
+        after: list[dict[str, Any]] = []
+        found: dict[str, Any] = {"after": after}
+        for number, (side, text, conf) in enumerate(steps):
+            try:
+                for key, value in conf.items():
+                    self.spark.conf.set(key, value)
+                self._run(side, text.format(t=names[side])).collect()
+            except Exception as error:  # noqa: BLE001 - the test says in which story
+                return {**found, "error": f"{type(error).__name__}: {error}"[:3000]}
+            finally:
+                for key in conf:
+                    self.spark.conf.unset(key)
+            loaded = self.own(names["jtwin"])
+            more = ["_row_id", "_last_updated_sequence_number"] if lineage else []
+            own = loaded.scan(selected_fields=("*", *more)).to_arrow()
+            answer = {"own": [tuple(row.values()) for row in own.to_pylist()]}
+            # An empty table is read by us alone.
+            readers = () if number == 0 else SIDES if number == len(steps) - 1 else SIDES[:1]
+            for reader in readers:
+                query = f"SELECT {', '.join(own.column_names)} FROM {names[reader]}"
+                answer[reader] = [tuple(row) for row in self._run(reader, query).collect()]
+            after.append({reader: _parted(rows, lineage) for reader, rows in answer.items()})
+        return found
 
     def _run(self, side: str, text: str) -> Any:
         return self.spark.sql(text) if side == "jtwin" else self.session.sql(text)
@@ -183,6 +199,15 @@ class Twins:
 def _one(metadata: dict[str, Any], many: str, chosen: str, key: str) -> Any:
     found: Any = next(one for one in metadata[many] if one[key] == metadata[chosen])
     return found
+
+
+def _parted(rows: list[tuple[Any, ...]], lineage: bool) -> dict[str, Any]:
+    """Return rows as texts, and apart from them sorted what stands in their last two columns."""
+    end = -2 if lineage else None
+    return {
+        "rows": [[str(value) for value in row[:end]] for row in rows],
+        "lineage": sorted([str(value) for value in row[end:]] for row in rows) if lineage else [],
+    }
 
 
 def _plain(value: Any) -> Any:
