@@ -11,6 +11,8 @@ import pytest
 
 import icefield as ice
 from icefield.catalog.hive import HiveCatalog
+from icefield.encryption import MemoryKeys
+from icefield.errors import CommitFailedException, CorruptDataError
 
 pytest.importorskip("thriftpy2")
 
@@ -78,6 +80,27 @@ def test_what_hive_has_of_a_table(catalog: HiveCatalog, server: Handler, tmp_pat
     older.load_table("db.t").transaction().set_properties({"e": "f"}).commit_transaction()
     assert server.tables["db", "t"].sd.cols[1].type == "timestamp"
     assert "set_ugi" in server.asked
+
+
+def test_keys_of_encrypted_tables_are_those_of_the_metastore(catalog: HiveCatalog, server: Handler) -> None:
+    catalog.key_management = MemoryKeys({"a": b"0123456789012345", "b": b"1123456789012345"})
+    rows = pa.table({"id": [1]})
+    encrypted = {**QUICKLY, "format-version": "3", "encryption.key-id": "a"}
+    table = catalog.create_table("db.t", rows.schema, properties=encrypted)
+    stored = server.tables["db", "t"].parameters
+    assert stored["encryption.key-id"] == "a"
+    # Java's library checks the hash of its own last commit against the metadata of ours.
+    stored["metadata_hash"] = "of Java's"
+    table = table.append(rows)
+    stored = server.tables["db", "t"].parameters
+    assert "metadata_hash" not in stored
+    stored["encryption.key-id"] = "b"
+    with pytest.raises(CorruptDataError, match=r"has encryption\.key-id=a, but the metastore has b"):
+        catalog.load_table("db.t")
+    with pytest.raises(CommitFailedException, match="the metastore has b"):
+        table.append(rows)
+    stored["encryption.key-id"] = "a"
+    assert catalog.load_table("db.t").append(rows).scan().count() == 2
 
 
 def test_a_commit_holds_the_lock_of_its_table(catalog: HiveCatalog, server: Handler) -> None:

@@ -120,11 +120,21 @@ class Catalog(TableCatalog[Table, Transaction, CreateTableTransaction]):
     @key_management.setter
     def key_management(self, client: KeyManagementClient | None) -> None:
         self._keys = (client,)
+        self._forget_storages()
+
+    def _forget_storages(self) -> None:
+        """Make storages again, for those made with the former client of keys still decrypt with it."""
         self._storage = None
 
     def _with_keys(self, storage: Storage) -> Storage:
         client = self.key_management
         return storage if client is None else storage.with_keys(client)
+
+    def _attached(self, identifier: Identifier, state: TableState) -> TableState:  # noqa: ARG002
+        # Other tables need no client, which may ask for an SDK or a file that is not here.
+        if state.storage.has_keys or not state.metadata.properties.get("encryption.key-id"):
+            return state
+        return TableState.of(self._with_keys(state.storage), state.metadata_location, state.metadata)
 
     def _storage_properties(self) -> dict[str, str]:
         properties = revealed(self.properties)

@@ -175,7 +175,7 @@ class TableCatalog(ViewCatalog, Generic[TableClass_co, TransactionClass_co, Crea
         """
 
     def _attached(self, identifier: Identifier, state: TableState) -> TableState:  # noqa: ARG002
-        """Return the state of a table that came from another process, with credentials that this catalog renews."""
+        """Return the state of a table that came from another process, with the credentials and keys of this catalog."""
         return state
 
     @abstractmethod

@@ -17,6 +17,7 @@ import icefield as ice
 from icefield._core import set_clock, shown_property
 from icefield.catalog.rest import RestCatalog, credentials
 from icefield.catalog.rest.credentials import replaced, vended, warn_of_places
+from icefield.encryption import MemoryKeys
 from worlds.rest_server import Server, error, served
 
 ROWS = pa.table({"id": [1]})
@@ -269,6 +270,15 @@ def test_vended_keys_go_without_the_session_of_the_user(server: Server) -> None:
     table = RestCatalog("c", uri=server.uri, **mine).create_table("n.t", ROWS.schema)
     properties = table.storage.__reduce__()[1][0]
     assert properties == {"s3.access-key-id": "first", "s3.region": "r", "s3.sse.key": "mine"}
+
+
+def test_a_client_of_keys_is_that_of_tables_loaded_afterwards(server: Server) -> None:
+    server.with_table = {"storage-credentials": [keys(server, "first", 7200)]}
+    catalog = RestCatalog("c", uri=server.uri, **{"s3.region": "r"})
+    catalog.create_table("n.t", ROWS.schema)
+    for client in (None, MemoryKeys({}), None):
+        catalog.key_management = client
+        assert catalog.load_table("n.t").storage.has_keys == (client is not None)
 
 
 def copied(table: ice.Table) -> ice.Table:

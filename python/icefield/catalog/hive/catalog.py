@@ -27,6 +27,7 @@ from icefield.catalog.metastore import (
 from icefield.errors import (
     CommitFailedException,
     CommitStateUnknownException,
+    CorruptDataError,
     InvalidArgumentError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -39,11 +40,13 @@ if TYPE_CHECKING:
     from icefield._core import TableMetadata
     from icefield.catalog.hive.client import Connection
     from icefield.catalog.hive.locks import Lock
+    from icefield.table import Table
 
 __all__ = ["HiveCatalog"]
 
 #: Hive stores names in lower case, and other programs would not find any other.
 _NAME = re.compile(r"[a-z0-9_]{1,128}")
+_KEY_ID = "encryption.key-id"
 #: Longer values of properties are in the metadata alone.
 _LONGEST = 4000
 _HIVE = "org.apache.iceberg.mr.hive.HiveIceberg"
@@ -122,6 +125,23 @@ class HiveCatalog(MetastoreCatalog):
         with self._metastore.open() as connection:
             return self._location_in(identifier, self._table(connection, identifier).parameters)
 
+    def load_table(self, identifier: IdentifierLike) -> Table:
+        """Load the current state of a table.
+
+        Raises
+        ------
+        NoSuchTableError
+            If it does not exist.
+        CorruptDataError
+            If the metadata file has another ``encryption.key-id`` than the metastore.
+
+        """
+        with self._metastore.open() as connection:
+            parameters = self._table(connection, identifier).parameters
+        table = self.table_at(identifier, self._location_in(identifier, parameters))
+        _require_key(parameters, table.metadata, table.metadata_location)
+        return table
+
     def _table(self, connection: Connection, identifier: IdentifierLike) -> Any:
         database, name = self._names(identifier)
         try:
@@ -186,6 +206,8 @@ class HiveCatalog(MetastoreCatalog):
             with nothing_sent():
                 table = self._table(connection, identifier)
                 self._require_base(identifier, table.parameters, base)
+                if former is not None:
+                    _require_key(table.parameters, former, base)
             table.parameters = self._parameters(table.parameters, metadata, former, new, base)
             table.sd = self._descriptor(metadata, table.sd)
             expected = {"expected_parameter_key": LOCATION, "expected_parameter_value": base}
@@ -414,3 +436,12 @@ def _describe(database: Any, properties: Mapping[str, str]) -> None:
     database.description = parameters.pop("comment", None)
     database.ownerName = parameters.pop("owner", None)
     database.parameters = parameters
+
+
+def _require_key(stored: Mapping[str, str], metadata: TableMetadata, location: str) -> None:
+    """Refuse metadata with another key than the metastore has: whoever can change the file could stop encryption."""
+    trusted = (stored or {}).get(_KEY_ID)
+    found = metadata.properties.get(_KEY_ID)
+    if trusted is not None and trusted != found:
+        msg = f"{location}: has {_KEY_ID}={found}, but the metastore has {trusted}: the file was changed"
+        raise CorruptDataError(msg)

@@ -322,9 +322,14 @@ class RestTables(RestNamespaces):
     def _attached(self, identifier: Identifier, state: TableState) -> TableState:
         known = state.storage.renewal
         if not isinstance(known, ExecutorRenewal):
-            return state
+            return super()._attached(identifier, state)
         storage = self._storage_of(known.given, identifier, known.location)
         return TableState.of(storage, state.metadata_location, state.metadata)
+
+    def _forget_storages(self) -> None:
+        super()._forget_storages()
+        with self._remembering:
+            self._storages.clear()
 
     def _vended_again(self, name: Identifier, location: str, given: Vended) -> Vended:
         """Ask for other credentials of a table."""

@@ -19,13 +19,13 @@ __all__ = ["COMMANDS"]
 
 @click.command("keys", cls=Command)
 @table_argument
-@click.option("--plain", is_flag=True, help="List the files of the table that are not encrypted instead.")
+@click.option("--plain", is_flag=True, help="List what is not encrypted instead, of all snapshots.")
 @click.pass_context
 def table_keys(context: click.Context, name: str, plain: bool) -> None:
     """List the key encryption keys of a table, or its files that are not encrypted; no key is shown."""
     opened = table_of(context, name)
     if plain:
-        print_grid(["file", "bytes"], _plain_files(opened), whole=True)
+        print_grid(["kind", "file"], _plain_files(opened), whole=True)
     else:
         print_grid(["key", "encrypted by", "made", "snapshots"], _keys(opened), whole=True)
 
@@ -43,10 +43,24 @@ def _keys(table: Table) -> list[tuple[str, str, str, int]]:
     return found
 
 
-def _plain_files(table: Table) -> list[tuple[str, int]]:
-    columns = ["file_path", "file_size_in_bytes", "key_metadata"]
-    rows = table.inspect.stream("files", selected_fields=columns).read_all().to_pylist()
-    return sorted((row["file_path"], row["file_size_in_bytes"]) for row in rows if row["key_metadata"] is None)
+def _plain_files(table: Table) -> list[tuple[str, str]]:
+    """Return the kinds and names of the files of all snapshots that are not encrypted: each has values of rows."""
+    document = json.loads(table.metadata.to_json())
+    found = {
+        ("manifest list", snapshot["manifest-list"])
+        for snapshot in document.get("snapshots", [])
+        if "manifest-list" in snapshot and snapshot.get("key-id") is None
+    }
+    for name, path, kinds in (
+        ("all_manifests", "path", ("manifest", "manifest")),
+        ("all_files", "file_path", ("data file", "delete file")),
+    ):
+        for batch in table.inspect.stream(name, selected_fields=["content", path, "key_metadata"]):
+            rows = batch.to_pylist()
+            found |= {(kinds[bool(row["content"])], row[path]) for row in rows if row["key_metadata"] is None}
+    for kind in ("statistics", "partition-statistics"):
+        found |= {(kind.replace("-", " "), one["statistics-path"]) for one in document.get(kind, [])}
+    return sorted(found)
 
 
 COMMANDS = (table_keys,)
