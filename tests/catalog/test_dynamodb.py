@@ -151,3 +151,19 @@ def test_no_file_is_deleted_where_a_repeated_request_cannot_be_looked_up(
         catalog.create_table(f"{db}.u", ROWS.schema)
     monkeypatch.undo()
     assert [catalog.load_table(f"{db}.{name}").scan().to_arrow().num_rows for name in "tu"] == [2, 0]
+
+
+def test_what_is_above_a_namespace_is_descended_through(catalog: DynamoDbCatalog) -> None:
+    catalog.create_namespace("above.below")
+    catalog.create_table("above.below.t", ROWS.schema)
+    assert ("above",) in catalog.list_namespaces()
+    assert catalog.list_namespaces("above") == [("above", "below")]
+    assert catalog.list_tables("above") == []
+    with pytest.raises(ice.NoSuchNamespaceError):
+        catalog.load_namespace_properties("above")
+    with pytest.raises(ice.NoSuchNamespaceError):
+        catalog.create_table("above.t", ROWS.schema)
+    catalog.drop_table("above.below.t")
+    catalog.drop_namespace("above.below")
+    with pytest.raises(ice.NoSuchNamespaceError):
+        catalog.list_tables("above")

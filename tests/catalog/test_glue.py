@@ -228,6 +228,80 @@ def test_no_file_is_deleted_where_a_repeated_request_cannot_be_looked_up(
     assert catalog.load_table("db.repeated").scan().to_arrow().num_rows == 2
 
 
+#: Whether the removal of the old name is carried out, its answer, and what is there at the end.
+RENAMED: list[tuple[bool, Exception, list[str]]] = [
+    (True, ice.CommitStateUnknownException("no reply"), ["new"]),
+    (False, ice.CommitStateUnknownException("no reply"), ["new"]),
+    (True, RefusedError("x", "EntityNotFoundException", repeated=True), ["new"]),
+    (False, RefusedError("x", "ThrottlingException", repeated=True), ["new"]),
+    (False, RefusedError("denied", "AccessDeniedException"), ["old"]),
+]
+
+
+@pytest.mark.parametrize(("done", "answer", "left"), RENAMED)
+def test_a_rename_never_leaves_a_table_without_a_name(
+    catalog: GlueCatalog, monkeypatch: pytest.MonkeyPatch, done: bool, answer: Exception, left: list[str]
+) -> None:
+    catalog.create_table("db.old", ROWS.schema, properties=QUICKLY).append(ROWS)
+    real = catalog._service.ask
+
+    def ask(operation: str, /, **arguments: object) -> dict[str, Any]:
+        if operation == "delete_table" and arguments["Name"] == "old":
+            if done:
+                real(operation, **arguments)
+            raise answer
+        return real(operation, **arguments)
+
+    monkeypatch.setattr(catalog._service, "ask", ask)
+    if done:
+        catalog.rename_table("db.old", "db.new")
+    else:
+        with pytest.raises(ice.IcefieldError):
+            catalog.rename_table("db.old", "db.new")
+    assert [name for _, name in catalog.list_tables("db")] == left
+    catalog.load_table(f"db.{left[0]}").append(ROWS)
+    assert catalog.load_table(f"db.{left[0]}").scan().count() == 4
+
+
+@pytest.mark.parametrize("when", ["create_table", "delete_table"])
+def test_a_commit_during_a_rename_is_kept_or_refused(
+    catalog: GlueCatalog, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    table = catalog.create_table("db.old", ROWS.schema, properties=QUICKLY)
+    real, rows = catalog._service.ask, [0]
+
+    def ask(operation: str, /, **arguments: object) -> dict[str, Any]:
+        if operation == when:
+            monkeypatch.setattr(catalog._service, "ask", real)
+            try:
+                table.append(ROWS)
+                rows[0] = 2
+            except ice.IcefieldError:
+                pass
+        return real(operation, **arguments)
+
+    monkeypatch.setattr(catalog._service, "ask", ask)
+    try:
+        catalog.rename_table("db.old", "db.new")
+    except ice.CommitFailedException as error:
+        assert "changed while it was renamed" in str(error)
+    [name] = catalog.list_tables("db")
+    assert catalog.load_table(name).scan().count() == rows[0]
+
+
+def test_a_namespace_whose_first_page_of_tables_is_empty_is_not_dropped(
+    catalog: GlueCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [{"TableList": [], "NextToken": "more"}, {"TableList": [{"Name": "hidden", "Parameters": {}}]}]
+    with monkeypatch.context() as patched:
+        patched.setattr(catalog._service, "pages", lambda *_, **__: iter(pages))
+        patched.setattr(
+            catalog._service, "read", lambda operation, **__: {"TableList": [], "Database": {"Name": operation}}
+        )
+        with pytest.raises(ice.NamespaceNotEmptyError, match="hidden"):
+            catalog.drop_namespace("db")
+
+
 def test_services_that_cannot_be_reached(tmp_path: Path) -> None:
     nowhere = {"glue.endpoint": "http://127.0.0.1:1", "glue.max-retries": "0", "client.region": "us-east-1"}
     keys = {"glue.access-key-id": "a", "glue.secret-access-key": "hush"}

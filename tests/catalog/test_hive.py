@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import icefield as ice
 from icefield.catalog.hive import HiveCatalog
+from icefield.catalog.hive.client import Connection
 from icefield.encryption import MemoryKeys
 from icefield.errors import CommitFailedException, CorruptDataError
 
@@ -158,6 +160,67 @@ def test_a_lock_that_was_lost_stops_the_commit(server: Handler, tmp_path: Path) 
     with pytest.raises(ice.CommitFailedException, match=r"the lock of db\.t was lost"):
         write()
     assert server.locks == {}
+
+
+def test_a_rename_holds_the_lock_and_sends_the_condition(catalog: HiveCatalog, server: Handler) -> None:
+    table = catalog.create_table("db.t", ROWS.schema, properties=QUICKLY)
+    server.asked.clear()
+    catalog.rename_table("db.t", "db.u")
+    changing = [call for call in server.asked if call in {"lock", "unlock", "alter_table_with_environment_context"}]
+    assert changing == ["lock", "alter_table_with_environment_context", "unlock"]
+    # A commit of a writer without lock, between the look at the table and the change.
+    catalog.rename_table("db.u", "db.t")
+    exists, unlocked = catalog._exists, catalog.load_table("db.t")
+
+    def then_committed(*arguments: Any) -> bool:
+        found = exists(*arguments)
+        catalog._exists = exists  # type: ignore[method-assign]
+        server.locks.clear()
+        unlocked.append(ROWS)
+        return found
+
+    catalog._exists = then_committed  # type: ignore[method-assign, assignment]
+    with pytest.raises(ice.StorageError, match="The table has been modified"):
+        catalog.rename_table("db.t", "db.u")
+    assert catalog.load_table("db.t").scan().count() == 2
+    assert table.refresh().scan().count() == 2
+
+
+def test_the_properties_of_the_base_decide_about_the_lock(catalog: HiveCatalog, server: Handler) -> None:
+    table = catalog.create_table("db.t", ROWS.schema, properties=QUICKLY)
+    for value, locks in [("false", True), ("true", False), ("true", True)]:
+        server.asked.clear()
+        table.transaction().set_properties({"engine.hive.lock-enabled": value, "n": str(locks)}).commit_transaction()
+        assert ("lock" in server.asked) == locks, value
+
+
+def test_a_lock_that_may_have_been_lost_leaves_the_outcome_unknown(
+    catalog: HiveCatalog, server: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = catalog.create_table("db.t", ROWS.schema, properties=QUICKLY)
+    base, new = table.metadata_location, catalog.create_table("db.other", ROWS.schema).metadata_location
+    passed = 0.0
+    monkeypatch.setattr("icefield.catalog.hive.locks.time.monotonic", lambda: passed)
+    ask = Connection.ask
+
+    def stopped(self: Connection, call: str, *arguments: object) -> Any:
+        nonlocal passed
+        answer = ask(self, call, *arguments)
+        # The process is stopped for longer than a metastore keeps a lock.
+        passed += 400 * (call == "alter_table_with_environment_context")
+        return answer
+
+    monkeypatch.setattr(Connection, "ask", stopped)
+    with pytest.raises(ice.CommitStateUnknownException, match="has not heard of it for 400 seconds"):
+        catalog.swap_pointer("db.t", base, new)
+    assert server.locks == {}
+
+
+def test_what_hive_deletes_follows_from_what_may_be_deleted(catalog: HiveCatalog, server: Handler) -> None:
+    table = catalog.create_table("db.t", ROWS.schema, properties={"gc.enabled": "false"})
+    assert server.tables["db", "t"].parameters["external.table.purge"] == "false"
+    table.transaction().remove_properties("gc.enabled").commit_transaction()
+    assert "external.table.purge" not in server.tables["db", "t"].parameters
 
 
 def test_without_locks_the_condition_of_hive_decides(server: Handler, tmp_path: Path) -> None:

@@ -133,12 +133,16 @@ class AwsService:
             about = error.response.get("ResponseMetadata", {})
             said = error.response.get("Error", {})
             message = f"{where}: {said.get('Code')}: {said.get('Message')}"
-            if about.get("HTTPStatusCode", 500) >= 500:  # noqa: PLR2004
+            # Glue's timeout has the status of a refusal.
+            timeout = said.get("Code") == "OperationTimeoutException"
+            if timeout or about.get("HTTPStatusCode", 500) >= 500:  # noqa: PLR2004
                 raise CommitStateUnknownException(message) from error
             parts = [reason.get("Code", "") for reason in error.response.get("CancellationReasons", ())]
             raise RefusedError(message, said.get("Code", ""), about.get("RetryAttempts", 0) > 0, parts) from error
         except (failures.HTTPClientError, failures.ConnectionError) as error:
             raise CommitStateUnknownException(f"{where}: {error}") from error
+        except require("botocore.parsers").ResponseParserError as error:
+            raise CommitStateUnknownException(f"{where}: the answer cannot be read: {error}") from error
         except (failures.BotoCoreError, ValueError) as error:
             # Credentials, regions, profiles and parameters: nothing was sent.
             raise RefusedError(f"{where}: {error}", type(error).__name__) from error
@@ -147,6 +151,8 @@ class AwsService:
 def _assumed(session: Any, role: str, name: str | None) -> Any:
     """Return a session with the credentials of a role, which are renewed before they expire."""
     credentials, core = require("botocore.credentials"), require("botocore.session").get_session()
+    if session.get_credentials() is None:
+        raise InvalidArgumentError(f"no credentials of AWS were found to assume the role {role} with")
     fetcher = credentials.AssumeRoleCredentialFetcher(
         session._session.create_client,  # noqa: SLF001 - boto3 has no name for it
         session.get_credentials(),

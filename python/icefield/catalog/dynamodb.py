@@ -245,7 +245,15 @@ class DynamoDbCatalog(MetastoreCatalog):
             if error.code != "ResourceNotFoundException":
                 raise
             self._create_table()
+            self._put_first(put, name)
+
+    def _put_first(self, put: dict[str, dict[str, Any]], name: str) -> None:
+        try:
             self._transact(put)
+        except RefusedError as error:
+            if error.parts[:1] == ["ConditionalCheckFailed"]:  # another process made the table, and was faster
+                raise NamespaceAlreadyExistsError(f"namespace {name} already exists") from None
+            raise
 
     def _create_table(self) -> None:
         keys = [{"AttributeName": key, "KeyType": kind} for key, kind in _KEYS.items()]
@@ -316,8 +324,9 @@ class DynamoDbCatalog(MetastoreCatalog):
 
     def _require_namespace(self, namespace: IdentifierLike) -> Identifier:
         levels = namespace_tuple(namespace)
-        if levels:
-            self.load_namespace_properties(levels)
+        # A namespace may have been created without those above it, which are listed and have no properties.
+        if levels and self._item(_NAMESPACE, ".".join(levels)) is None and not self._all_namespaces(levels):
+            raise NoSuchNamespaceError(f"namespace {'.'.join(levels)} does not exist in catalog {self.name}")
         return levels
 
     def close(self) -> None:

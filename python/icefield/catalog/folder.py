@@ -126,7 +126,10 @@ class FolderCatalog(Catalog):
         folder = self._folder(levels)
         if (first := self._folders.first(folder)) is not None:
             raise NamespaceNotEmptyError(f"namespace {'.'.join(levels)} is not empty: its folder contains {first}")
-        self._folders.remove(folder)
+        if not self._folders.remove_empty(folder):
+            raise NamespaceNotEmptyError(
+                f"namespace {'.'.join(levels)} is not empty: something was created in it meanwhile"
+            )
 
     def load_namespace_properties(self, namespace: IdentifierLike) -> dict[str, str]:
         """Return the location of a namespace, which is all that it has."""
@@ -240,21 +243,36 @@ class FolderCatalog(Catalog):
             shared = state.metadata.properties.get("gc.enabled", "true").lower() == "false"
         except (CorruptDataError, MissingFileError) as error:
             left.append(f"{error}")
-        # The table is there up to its last version, and what it is made of after that.
+        # The name is free when its last version is deleted, and what another writer creates there then is not ours to
+        # delete. So a version stays until everything else is gone.
         metadata = f"{folder}/metadata"
         self.storage.delete(f"{metadata}/{_HINT}")
-        for _, location in sorted(self._versions(metadata)):
-            self.storage.delete(location)
-        failures = len(left)
+        failures, last = len(left), current
         if state is not None and purge_requested:
+            last = self._kept_until_the_end(current)
             more, names = state.purge(self._warehouse)
             failures, left = failures + more, left + names
-        not_removed = self._folders.remove(metadata if shared else folder)
+        not_removed = self._folders.remove(metadata if shared else folder, {last.location})
         failures, left = failures + len(not_removed), left + not_removed
+        for _, location in sorted(self._versions(metadata)):
+            self.storage.delete(location)
+        self._folders.prune(metadata if shared else folder)
         if failures:
             shown = [*left[:3], *([f"and {failures - 3} more"] if failures > 3 else [])]  # noqa: PLR2004
             msg = f"table dropped, but some of its files could not be deleted: {'; '.join(shown)}"
             warnings.warn(msg, RuntimeWarning, stacklevel=2)
+
+    def _kept_until_the_end(self, current: _Current) -> _Current:
+        """Create one more version like the current one, which a purge does not know."""
+        content, above, name = self.storage.read(current.location), *current.location.rpartition("/")[::2]
+        copy = _Current(
+            current.version + 1, f"{above}/{name.replace(str(current.version), str(current.version + 1), 1)}"
+        )
+        if not self._put(copy.location, content):
+            raise CommitFailedException(
+                f"{current.location}: the table was changed while it was dropped; drop it again"
+            )
+        return copy
 
     def default_location(self, namespace: Identifier, table: str) -> str:
         """Return the folder of a table."""
@@ -264,9 +282,11 @@ class FolderCatalog(Catalog):
         super()._check_absent(identifier)
         namespace, name = table_tuple(identifier)
         folder = self._folder((*namespace, name))
-        children = self._folders.children(folder)
-        # Those of a table whose creation has not come to its end.
-        if self._folders.exists(folder) and not children.keys() & {"data", "metadata"}:
+        if not self._folders.exists(folder):
+            return
+        children = self._folders.children(folder).keys()
+        # The folders of a table whose creation has not come to its end are taken over; tables in them would be lost.
+        if not children or children - {"data", "metadata"} or self._folders.has_tables(folder):
             raise TableAlreadyExistsError(f"{_full(identifier)} already exists, as a namespace: the folder {folder}")
 
     # Versions
@@ -363,7 +383,8 @@ class FolderCatalog(Catalog):
         if newest is None or newest.location == location:
             return newest is not None
         log = TableState.load(self.storage, newest.location).metadata.metadata_log
-        return any(entry.metadata_file == location for entry in log)
+        # Another program may write the location in another way.
+        return any(_same(entry.metadata_file, location) for entry in log)
 
     def _put(self, location: str, content: bytes) -> bool:
         """Create a file, and return whether this call made it; after an error it is looked at."""
@@ -387,9 +408,11 @@ class FolderCatalog(Catalog):
         if metadata.properties.get("write.metadata.delete-after-commit.enabled", "").lower() != "true":
             return
         kept = {entry.metadata_file for entry in metadata.metadata_log}
+        own = f"{metadata.location}/metadata"
         for entry in base.metadata_log:
             folder, _, name = entry.metadata_file.rpartition("/")
-            if entry.metadata_file not in kept and _VERSION.fullmatch(name) and folder.endswith("/metadata"):
+            # A copied table has files of the original in its log.
+            if entry.metadata_file not in kept and _VERSION.fullmatch(name) and _same(folder, own):
                 try:
                     self.storage.delete(entry.metadata_file)
                 except StorageError as error:
@@ -417,6 +440,17 @@ class FolderCatalog(Catalog):
 
 
 _NO_PROPERTIES = "namespaces of a folder catalog have no properties, as they are folders"
+
+
+def _same(one: str, other: str) -> bool:
+    """Return whether two locations are the same, whose schemes programs write in different ways."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(location: str) -> str:
+    scheme, colon, rest = location.rstrip("/").partition(":")
+    kind = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "abfss", "wasbs": "abfss"}.get(scheme, scheme)
+    return f"{kind}{colon}{rest.lstrip('/')}"
 
 
 def _full(identifier: IdentifierLike) -> str:

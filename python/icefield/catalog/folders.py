@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,8 +52,20 @@ class Folders(ABC):
         """Return the name of something in a folder, or ``None`` if it is empty."""
 
     @abstractmethod
-    def remove(self, folder: str) -> list[str]:
-        """Remove a folder with all that is in it; return why something could not be removed."""
+    def has_tables(self, folder: str) -> bool:
+        """Return whether there are metadata files of tables below a folder, but for those of the folder itself."""
+
+    @abstractmethod
+    def remove(self, folder: str, kept: Collection[str] = ()) -> list[str]:
+        """Remove all that is in a folder but the files of some locations; return why something could not be removed."""
+
+    @abstractmethod
+    def prune(self, folder: str) -> None:
+        """Remove a folder and those in it, as far as they are empty."""
+
+    @abstractmethod
+    def remove_empty(self, folder: str) -> bool:
+        """Remove a folder without anything in it; return whether it was empty."""
 
 
 def folders_of(storage: Storage, location: str) -> Folders:
@@ -89,8 +101,17 @@ class _LocalFolders(Folders):
         with _errors(folder) as path:
             return next((each.name for each in path.iterdir()), None)
 
-    def remove(self, folder: str) -> list[str]:
+    def has_tables(self, folder: str) -> bool:
+        with _errors(folder) as path:
+            found = (above for above, _, files in os.walk(path) if any(name.endswith(_METADATA) for name in files))
+            return any(Path(above) != path / "metadata" for above in found)
+
+    def remove(self, folder: str, kept: Collection[str] = ()) -> list[str]:
         left: list[str] = []
+        stay = set()
+        for location in kept:
+            with _errors(location) as path:
+                stay |= {path, *path.parents}
         with _errors(folder) as path:
             # Never by way of a link: what it leads to belongs to somebody else.
             if path.is_symlink():
@@ -98,13 +119,31 @@ class _LocalFolders(Folders):
             for above, folders, files in os.walk(path, topdown=False):
                 for name in (*files, *folders):
                     each = Path(above, name)
+                    if each in stay:
+                        continue
                     try:
                         each.rmdir() if name in folders and not each.is_symlink() else each.unlink()
                     except OSError as error:
                         left.append(f"{each}: {error.strerror}")
-            if path.is_dir() and not left:
+            if path.is_dir() and path not in stay and not left:
                 path.rmdir()
         return left
+
+    def prune(self, folder: str) -> None:
+        with _errors(folder) as path:
+            for above, _, _ in os.walk(path, topdown=False):
+                with suppress(OSError):  # it is not empty
+                    Path(above).rmdir()
+
+    def remove_empty(self, folder: str) -> bool:
+        with _errors(folder) as path:
+            try:
+                path.unlink() if path.is_symlink() else path.rmdir()
+            except OSError:
+                if path.is_dir() and next(path.iterdir(), None) is None:
+                    raise
+                return not path.is_dir()
+        return True
 
 
 class _ObjectFolders(Folders):
@@ -137,14 +176,26 @@ class _ObjectFolders(Folders):
     def first(self, folder: str) -> str | None:
         return next((key.partition("/")[0] for key, _ in self._below(folder) if key != _MARKER), None)
 
-    def remove(self, folder: str) -> list[str]:
+    def has_tables(self, folder: str) -> bool:
+        return any(key.endswith(_METADATA) and not _is_metadata(key) for key, _ in self._below(folder))
+
+    def remove(self, folder: str, kept: Collection[str] = ()) -> list[str]:
         left: list[str] = []
         for key, _ in self._below(folder):
+            if f"{folder}/{key}" in kept:
+                continue
             try:
                 self._storage.delete(f"{folder}/{key}")
             except StorageError as error:
                 left.append(str(error))
         return left
+
+    def prune(self, folder: str) -> None:
+        """Do nothing: a folder is there as long as something is in it."""
+
+    def remove_empty(self, folder: str) -> bool:
+        self._storage.delete(f"{folder}/{_MARKER}")
+        return True
 
     def _below(self, folder: str) -> list[tuple[str, int]]:
         """Return the keys below a folder, without the folder, and their sizes."""

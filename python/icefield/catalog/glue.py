@@ -40,6 +40,8 @@ __all__ = ["GlueCatalog"]
 
 _MISSING = "EntityNotFoundException"
 _TAKEN = "AlreadyExistsException"
+#: The type of an entry whose table has another name now.
+_RENAMED = "ICEBERG_RENAMED"
 #: What Java's catalog allows, as Athena and other engines need it.
 _NAME = re.compile(r"[a-z0-9_]{1,255}")
 #: What a table keeps of what other programs have set.
@@ -169,32 +171,69 @@ class GlueCatalog(MetastoreCatalog):
                 raise self._missing_table((database,), name) from None
 
     def rename_pointer(self, old: IdentifierLike, new: IdentifierLike) -> None:
-        """Rename a table: a copy of the new name is made, and the old one removed, which is not one step."""
+        """Rename a table, which is not one step: copy the entry, close the old one to commits, and delete it."""
         database, name = self._names(old)
         to_database, to_name = self._names(new)
         table = self._table(old)
         location = self._location_in(old, table.get("Parameters"))
-        keys = (*_KEPT, "TableType", "Parameters", "StorageDescriptor")
-        copy = {key: table[key] for key in keys if key in table}
-        self._add_table(to_database, {**copy, "Name": self._checked(to_name)})
+        keys = ("Name", *_KEPT, "TableType", "Parameters", "StorageDescriptor")
+        entry = {key: table[key] for key in keys if key in table}
+        self._add_table(to_database, {**entry, "Name": self._checked(to_name)})
+        # A commit to the old name would be deleted with it: from here on that name is no Iceberg table.
+        closed = {**entry, "Parameters": {**entry["Parameters"], TABLE_TYPE: _RENAMED}}
         try:
-            if self.load_pointer(old) != location:
-                raise CommitFailedException(f"{database}.{name} was changed while it was renamed; rename it again")
-            self.remove_pointer(old)
-        except NoSuchTableError:
-            self._undo(new)
-            raise
-        except IcefieldError as error:
-            left = self._undo(new)
-            if isinstance(error, CommitFailedException) and not left:
-                raise
-            raise StorageError(f"{database}.{name} was not renamed: {error}{left}") from error
+            self._ask(
+                "update_table", DatabaseName=database, TableInput=closed, SkipArchive=True, VersionId=table["VersionId"]
+            )
+        except (RefusedError, CommitStateUnknownException) as error:
+            refused = error if isinstance(error, RefusedError) and not error.repeated else None
+            if refused or not self._is_closed(database, name, new, error):
+                left = self._undo(new, location)
+                if refused and not left and refused.code == "ConcurrentModificationException":
+                    msg = f"{database}.{name} was changed while it was renamed; rename it again"
+                    raise CommitFailedException(msg) from error
+                if refused and not left and refused.code == _MISSING:
+                    raise self._missing_table((database,), name) from None
+                raise StorageError(f"{database}.{name} was not renamed: {error}{left}") from error
+        try:
+            self._ask("delete_table", DatabaseName=database, Name=name)
+        except (RefusedError, CommitStateUnknownException) as error:
+            if isinstance(error, RefusedError) and error.code == _MISSING:
+                return
+            if isinstance(error, RefusedError) and not error.repeated:
+                left = self._undo(new, location)
+                if not left:
+                    self._ask("update_table", DatabaseName=database, TableInput=entry, SkipArchive=True)
+                raise StorageError(f"{database}.{name} was not renamed: {error}{left}") from error
+            if self._is_closed(database, name, new, error):
+                msg = f"{self._both(database, name, new)}; the old one is closed to commits and can be deleted: {error}"
+                raise CommitStateUnknownException(msg) from error
 
-    def _undo(self, new: IdentifierLike) -> str:
+    def _is_closed(self, database: str, name: str, new: IdentifierLike, error: Exception) -> bool:
+        """Return whether the entry of a table is there and closed, after a change of it has an unknown outcome."""
         try:
+            parameters = self._table((database, name)).get("Parameters", {})
+        except NoSuchTableError:
+            return False
+        except IcefieldError as unread:
+            msg = f"{self._both(database, name, new)}: {error}; {unread}"
+            raise CommitStateUnknownException(msg) from error
+        return bool(parameters.get(TABLE_TYPE) == _RENAMED)
+
+    def _both(self, database: str, name: str, new: IdentifierLike) -> str:
+        return f"{database}.{name} was copied to {'.'.join(self._names(new))}, and both may be there"
+
+    def _undo(self, new: IdentifierLike, location: str) -> str:
+        """Remove the copy of a table; return what is wrong if it stays."""
+        copy = ".".join(self._names(new))
+        try:
+            if self.load_pointer(new) != location:
+                return f"; its copy {copy} stays: it was changed meanwhile"
             self.remove_pointer(new)
+        except NoSuchTableError:
+            return ""
         except IcefieldError as error:
-            return f"; its copy {'.'.join(self._names(new))} could not be removed: {error}"
+            return f"; its copy {copy} could not be removed: {error}"
         return ""
 
     def list_tables(self, namespace: IdentifierLike) -> list[Identifier]:
@@ -248,10 +287,11 @@ class GlueCatalog(MetastoreCatalog):
         """Drop a database without tables."""
         database = self._database(namespace)
         self._load_database(database)
-        tables = self._read("get_tables", DatabaseName=database, MaxResults=1)["TableList"]
-        if tables:
-            kind = "" if self._is_iceberg(tables[0].get("Parameters")) else ", which is not an Iceberg table"
-            raise NamespaceNotEmptyError(f"namespace {database} is not empty: it contains {tables[0]['Name']}{kind}")
+        # Pages may be empty before the last one: Lake Formation leaves out tables after Glue has made the pages.
+        pages = self._service.pages("get_tables", **self._account(), DatabaseName=database)
+        if (table := next((table for page in pages for table in page["TableList"]), None)) is not None:
+            kind = "" if self._is_iceberg(table.get("Parameters")) else ", which is not an Iceberg table"
+            raise NamespaceNotEmptyError(f"namespace {database} is not empty: it contains {table['Name']}{kind}")
         try:
             self._ask("delete_database", Name=database)
         except RefusedError as error:

@@ -133,7 +133,8 @@ class PointerCatalog(Catalog):
             self.add_pointer(identifier, state.metadata_location)
         except (TableAlreadyExistsError, NoSuchNamespaceError):
             # Another creator was faster: nothing refers to our file.
-            state.storage.delete(state.metadata_location)
+            with suppress(StorageError):
+                state.storage.delete(state.metadata_location)
             raise
         return self._opened(identifier, state)
 
@@ -194,7 +195,7 @@ class PointerCatalog(Catalog):
         if not self.namespace_exists(namespace):
             raise NoSuchNamespaceError(f"namespace {'.'.join(namespace)} does not exist in catalog {self.name}")
         if definition.location is None:
-            location = self.default_location(namespace, name)
+            location = self._unoccupied(self.default_location(namespace, name))
         else:
             location = absolute_location(definition.location, "the location of the view")
         document = created(location, definition.columns, definition.version, definition.properties)
@@ -203,7 +204,8 @@ class PointerCatalog(Catalog):
             self.add_view_pointer(identifier, where)
         except (AlreadyExistsError, NoSuchNamespaceError, UnsupportedFeatureError):
             # Nothing refers to our file.
-            self.storage.delete(where)
+            with suppress(StorageError):
+                self.storage.delete(where)
             raise
         return self._view(identifier, document, where)
 
@@ -223,7 +225,8 @@ class PointerCatalog(Catalog):
         try:
             self.swap_view_pointer(identifier, base, where)
         except (CommitFailedException, NoSuchViewError):
-            self.storage.delete(where)
+            with suppress(StorageError):
+                self.storage.delete(where)
             raise
         return self._view(identifier, made, where)
 
@@ -248,6 +251,12 @@ class PointerCatalog(Catalog):
         if known is not None and known.properties.get("gc.enabled", "true").lower() != "false":
             with suppress(StorageError):
                 self.storage.delete(known.metadata_location)
+
+    def _unoccupied(self, location: str) -> str:
+        """Return a folder for a new view: one that has files may be that of a table that was renamed."""
+        from uuid import uuid4
+
+        return f"{location}-{uuid4()}" if self.storage.list(location) else location
 
     def _written(self, document: Document, number: int) -> str:
         where = file_name(document, number)

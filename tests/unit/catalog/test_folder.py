@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -236,3 +237,76 @@ def test_a_version_that_is_free_again_is_not_taken(catalog: ice.Catalog, folder:
     stale.commit_table("n.t", [], [{"action": "set-properties", "updates": {"a": "b"}}])
     assert names(folder) == ["v5.metadata.json", "v6.metadata.json", "version-hint.text"]
     assert catalog.load_table("n.t").properties["a"] == "b"
+
+
+@pytest.mark.parametrize("warehouse", ["{}/wh", "memory://{}/wh"])
+@pytest.mark.parametrize("purge", [False, True])
+def test_what_is_created_while_something_is_dropped_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warehouse: str, purge: bool
+) -> None:
+    catalog = FolderCatalog("f", warehouse=warehouse.format(tmp_path))
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.t", ROWS.schema, properties=QUICKLY)
+    table.append(ROWS)
+    other = FolderCatalog("other", **catalog.properties)
+    kind = type(catalog._folders)
+    remove, look, refused = kind.remove, kind.first, []
+
+    def beside_remove(self: object, folder: str, kept: object = ()) -> list[str]:
+        try:
+            other.create_table("n.t", ROWS.schema).append(ROWS)
+        except ice.TableAlreadyExistsError as error:
+            refused.append(error)
+        return remove(self, folder, kept)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kind, "remove", beside_remove)
+    catalog.drop_table("n.t", purge_requested=purge)
+    # The name was free at the end only.
+    assert len(refused) == 1
+    assert not catalog.table_exists("n.t")
+    monkeypatch.setattr(kind, "remove", remove)
+    other.create_table("n.t", ROWS.schema).append(ROWS)
+    assert catalog.load_table("n.t").scan().count() == 2
+    catalog.drop_table("n.t")
+
+    def then_created(self: object, folder: str) -> str | None:
+        found = look(self, folder)  # type: ignore[arg-type]
+        other.create_table("n.t", ROWS.schema).append(ROWS)
+        return found
+
+    monkeypatch.setattr(kind, "first", then_created)
+    try:
+        catalog.drop_namespace("n")
+    except ice.NamespaceNotEmptyError as error:
+        assert "meanwhile" in str(error)
+    assert catalog.load_table("n.t").scan().count() == 2
+
+
+@pytest.mark.parametrize("child", ["data", "metadata", "data.m", "other"])
+def test_no_table_is_created_around_others(catalog: ice.Catalog, child: str) -> None:
+    catalog.create_namespace(f"n.x.{child}")
+    catalog.create_table(f"n.x.{child}.t", ROWS.schema).append(ROWS)
+    with pytest.raises(ice.TableAlreadyExistsError, match="as a namespace"):
+        catalog.create_table("n.x", ROWS.schema)
+    catalog.drop_table(f"n.x.{child}.t")
+    catalog.drop_namespace(f"n.x.{child}")
+    catalog.create_table(f"n.x.{child}", ROWS.schema).append(ROWS)
+    with pytest.raises(ice.TableAlreadyExistsError, match="as a namespace"):
+        catalog.create_table("n.x", ROWS.schema)
+    assert catalog.load_table(f"n.x.{child}").scan().count() == 2
+
+
+def test_files_of_the_original_of_a_copied_table_stay(catalog: ice.Catalog, folder: Path) -> None:
+    limits = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
+    table = catalog.create_table("n.t", ROWS.schema, properties=limits)
+    table.append(ROWS)
+    shutil.copytree(folder, folder.with_name("copy"))
+    for file in folder.with_name("copy").glob("metadata/v*.json"):
+        file.write_text(file.read_text().replace('/n/t"', '/n/copy"'))
+    copy = catalog.load_table("n.copy")
+    for _ in range(3):
+        copy.append(ROWS)
+    assert names(folder) == ["v1.metadata.json", "v2.metadata.json", "version-hint.text"]
+    # The log of the copy has its first version as that of the original.
+    expected = ["v1.metadata.json", "v4.metadata.json", "v5.metadata.json", "version-hint.text"]
+    assert names(folder.with_name("copy")) == expected

@@ -54,6 +54,9 @@ def of(prefix: str, **config: object) -> dict[str, Any]:
         ),
         ({"storage-credentials": [of("s3", s3__region="r")]}, LOCATION, {"s3.region": "r"}),
         ({"storage-credentials": [of("s3://bucket/", s3__region="r")]}, "s3a://bucket/t", {"s3.region": "r"}),
+        # The prefix may be the folder of the table, with its last slash.
+        ({"storage-credentials": [of(f"{LOCATION}/", s3__region="r")]}, LOCATION, {"s3.region": "r"}),
+        ({"storage-credentials": [of("s3://bucket/wh/n/t2", s3__region="r")]}, LOCATION, {}),
         ({"storage-credentials": [of("gs", gcs__oauth2__token="t")]}, "gs://b/t", {"gcs.oauth2.token": "t"}),
         (
             {"storage-credentials": [of("abfss://c@a.dfs.core.windows.net/", adls__sas_token__a="t")]},

@@ -349,3 +349,14 @@ def test_duckdb_runs_views(catalog: ice.Catalog) -> None:
         with pytest.raises(ice.IcefieldError, match=message):
             bad.to_duckdb("v")
         catalog.drop_view("n.bad")
+
+
+def test_a_new_view_takes_no_folder_that_has_files(tmp_path: Path) -> None:
+    catalog = ice.load_catalog("c", uri="sqlite://", warehouse=str(tmp_path))
+    catalog.create_namespace("n")
+    schema = pa.schema({"id": pa.int64()})
+    table = catalog.create_table("n.a", schema)
+    catalog.rename_table("n.a", "n.b")
+    view = catalog.create_view("n.a", schema, {"spark": "SELECT 1"})
+    assert view.location().startswith(f"{table.location()}-")
+    assert catalog.create_view("n.v", schema, {"spark": "SELECT 1"}).location() == f"file://{tmp_path}/n/v"

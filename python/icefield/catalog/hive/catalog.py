@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from icefield._inputs.arguments import property_texts
@@ -33,6 +33,7 @@ from icefield.errors import (
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    StorageError,
     TableAlreadyExistsError,
 )
 
@@ -68,6 +69,8 @@ _OF_FORMER_STATE = frozenset(
         "totalSize",
     }
 )
+#: Whether Hive deletes the files of a table that it drops.
+_PURGE = "external.table.purge"
 _UNCHANGED_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 
 
@@ -202,7 +205,8 @@ class HiveCatalog(MetastoreCatalog):
         database, name = self._names(identifier)
         with nothing_sent():
             metadata, former = self._metadata(new), self._metadata(base)
-        with self._open() as connection, self._lock(connection, database, name, metadata) as lock:
+        # Writers beside this commit know the base alone: its properties say whether they hold a lock.
+        with self._open() as connection, self._lock(connection, database, name, former.properties) as lock:
             with nothing_sent():
                 table = self._table(connection, identifier)
                 self._require_base(identifier, table.parameters, base)
@@ -220,6 +224,10 @@ class HiveCatalog(MetastoreCatalog):
                 # The metastore repeats changes of its database whose answer it did not get.
                 if not self._is_at(identifier, new, error):
                     raise CommitFailedException(str(error)) from error
+            if lock is not None and (lost := lock.lost):
+                # Another commit may have passed since, and ours may have overwritten it or been overwritten.
+                msg = f"{database}.{name}: the lock was lost while the commit was made: {lost}"
+                raise CommitStateUnknownException(msg)
 
     @contextmanager
     def _open(self) -> Iterator[Connection]:
@@ -233,9 +241,11 @@ class HiveCatalog(MetastoreCatalog):
             opened.__exit__(None, None, None)
 
     @contextmanager
-    def _lock(self, connection: Connection, database: str, name: str, metadata: TableMetadata) -> Iterator[Lock | None]:
+    def _lock(
+        self, connection: Connection, database: str, name: str, properties: Mapping[str, str]
+    ) -> Iterator[Lock | None]:
         default = self.properties.get("hive.lock-enabled", self.properties.get("engine.hive.lock-enabled", "true"))
-        if metadata.properties.get("engine.hive.lock-enabled", default).lower() != "true":
+        if properties.get("engine.hive.lock-enabled", default).lower() != "true":
             yield None
             return
         with nothing_sent():
@@ -254,6 +264,8 @@ class HiveCatalog(MetastoreCatalog):
         """Return the parameters of a table: those of Hive, the properties of the table, and where its metadata is."""
         removed = former.properties.keys() - metadata.properties.keys() if former else set()
         removed |= _OF_FORMER_STATE
+        if "gc.enabled" in removed:
+            removed |= {_PURGE}
         kept = {key: value for key, value in (stored or {}).items() if key not in removed}
         given = {key: value for key, value in metadata.properties.items() if len(value) <= _LONGEST}
         engine = (
@@ -264,6 +276,8 @@ class HiveCatalog(MetastoreCatalog):
         return {
             **kept,
             **given,
+            # What Hive's DROP TABLE deletes is what may be deleted.
+            **({_PURGE: metadata.properties["gc.enabled"]} if "gc.enabled" in metadata.properties else {}),
             **engine,
             **({"uuid": metadata.table_uuid} if metadata.table_uuid else {}),
             "EXTERNAL": "TRUE",
@@ -317,13 +331,21 @@ class HiveCatalog(MetastoreCatalog):
         self._checked(to_name)
         if not self.namespace_exists(to_database):
             raise self._missing_database(to_database)
-        with self._metastore.open() as connection:
+        properties: Mapping[str, str] = {}
+        # The table can be renamed without its metadata, which say only whether its commits take a lock.
+        with suppress(CorruptDataError, StorageError):
+            properties = self._metadata(self.load_pointer(old)).properties
+        # Without the lock, the entry of a commit made meanwhile would be overwritten with that of the base.
+        with self._metastore.open() as connection, self._lock(connection, database, name, properties) as lock:
             table = self._table(connection, old)
-            self._location_in(old, table.parameters)
+            location = self._location_in(old, table.parameters)
             if self._exists(connection, new):
                 raise TableAlreadyExistsError(f"{to_database}.{to_name} already exists")
             table.dbName, table.tableName = to_database, to_name
-            context = protocol().EnvironmentContext(properties=_UNCHANGED_STATISTICS)
+            expected = {"expected_parameter_key": LOCATION, "expected_parameter_value": location}
+            context = protocol().EnvironmentContext(properties={**_UNCHANGED_STATISTICS, **expected})
+            if lock is not None:
+                lock.require()
             try:
                 connection.ask("alter_table_with_environment_context", database, name, table, context)
             except RefusedError as error:

@@ -76,7 +76,7 @@ class Metastore:
             try:
                 connection = Connection(f"catalog {self._catalog}: metastore {host}:{port}", client)
                 if self._user[0]:
-                    connection.ask("set_ugi", *self._user)
+                    connection.read("set_ugi", *self._user)
                 yield connection
             finally:
                 client.close()

@@ -20,6 +20,8 @@ __all__ = ["Lock", "Patience", "locked"]
 
 _ACQUIRED, _WAITING = 1, 2
 _EXCLUSIVE, _TABLE = 3, 2
+#: After how long a metastore gives up a lock that it hears nothing of (hive.txn.timeout), by default.
+_SILENT_SECONDS = 300
 
 
 class Patience(NamedTuple):
@@ -42,6 +44,18 @@ class Lock:
     def __init__(self, table: str) -> None:
         self._table = table
         self._lost: Exception | None = None
+        self._alive = time.monotonic()
+
+    def live(self) -> None:
+        """Note that the metastore has heard that the lock is held."""
+        self._alive = time.monotonic()
+
+    @property
+    def lost(self) -> Exception | None:
+        """Why the lock is lost, or may be: without a sign of life the metastore gives it up."""
+        if self._lost is None and (silent := time.monotonic() - self._alive) > _SILENT_SECONDS:
+            return TimeoutError(f"the metastore has not heard of it for {silent:.0f} seconds")
+        return self._lost
 
     def lose(self, error: Exception) -> None:
         """Note that the metastore has given the lock up."""
@@ -49,8 +63,8 @@ class Lock:
 
     def require(self) -> None:
         """Raise `CommitFailedException` if the lock is lost: another commit may be under way."""
-        if self._lost is not None:
-            raise CommitFailedException(f"the lock of {self._table} was lost: {self._lost}") from self._lost
+        if (lost := self.lost) is not None:
+            raise CommitFailedException(f"the lock of {self._table} was lost: {lost}") from lost
 
 
 @contextmanager
@@ -74,13 +88,15 @@ def locked(
     beating = threading.Thread(
         target=_beat, args=(metastore, number, lock, done, patience.beat), daemon=True, name=f"lock of {name}"
     )
-    beating.start()
     try:
+        beating.start()
         yield lock
     finally:
         done.set()
-        with suppress(StorageError), metastore.open() as another:
-            _give_up(another, number)
+        # The connection of the commit may be broken, and there may be no other: one of both will do.
+        if not _give_up(connection, number):
+            with suppress(StorageError), metastore.open() as another:
+                _give_up(another, number)
 
 
 def _acquire(connection: Connection, database: str, table: str, patience: Patience) -> int:
@@ -114,10 +130,12 @@ def _await(connection: Connection, answer: Any, patience: Patience) -> int:
     return state
 
 
-def _give_up(connection: Connection, number: int) -> None:
-    # A lock that cannot be given back expires.
+def _give_up(connection: Connection, number: int) -> bool:
+    """Release a lock, and return whether the metastore answered; without an answer the lock expires later."""
     with suppress(StorageError, CommitStateUnknownException):
         connection.ask("unlock", protocol().UnlockRequest(lockid=number))
+        return True
+    return False
 
 
 def _user() -> str:
@@ -133,6 +151,7 @@ def _beat(metastore: Metastore, number: int, lock: Lock, done: threading.Event, 
         try:
             with metastore.open() as connection:
                 connection.ask("heartbeat", protocol().HeartbeatRequest(lockid=number))
+            lock.live()
         except RefusedError as error:
             lock.lose(error)
             return

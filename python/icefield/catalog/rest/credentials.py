@@ -178,7 +178,8 @@ def _is_credential(name: str, store: tuple[str, ...]) -> bool:
 
 def _covers(prefix: str, location: str) -> bool:
     """Return whether a location begins with a prefix; ``s3`` alone is the prefix of all of S3."""
-    same = _plain(location)
+    # The prefix may be a folder, with or without its last slash.
+    same = f"{_plain(location).rstrip('/')}/"
     return same.startswith(_plain(prefix)) or ("://" not in prefix and location.startswith(f"{prefix}:"))
 
 
