@@ -289,8 +289,9 @@ test-random: need-rust $(STAMPS)/extension $(STAMPS)/java $(JAVA_VENV)/installed
 		$(PYTEST) -q tests/interop/test_random_plans.py tests/interop/test_random_histories.py \
 		tests/interop/test_random_changes.py tests/interop/test_random_statements.py \
 		tests/interop/test_statements_beside_java.py tests/laws tests/hostile/test_delete_mutants.py tests/hostile/test_killed_writers.py
-	$(call say,executors that are killed)
-	@ICEFIELD_CLUSTER=all $(SPARK_ENV) $(PYTEST) -q tests/spark/clusters
+	$(call say,executors that are killed; all golden tables and filters in Spark)
+	@ICEFIELD_CLUSTER=all ICEFIELD_GOLDEN_SPARK=all $(SPARK_ENV) $(PYTEST) -q tests/spark/clusters \
+		tests/spark/test_golden_in_spark.py tests/spark/test_filters.py
 
 # What the compiler cannot check. Miri runs the code that has `unsafe` and calls no foreign functions: kernels, buffers that
 # several threads fill, values that outlive a fork. The sanitizer runs everything, the C libraries of codecs as well, but for
