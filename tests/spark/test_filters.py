@@ -158,7 +158,7 @@ QUERIES = [
     "st.y.z NOT IN ('q')", "part = 3", "part IN (1, 2) AND n > 3", "part != 3 AND s IS NOT NULL",
 ]  # fmt: skip
 
-#: `make test` asks every third, of every column, because each is planned in a process of its own; `make test-random` all.
+#: `make test` asks every third, with every column, because each is planned in its own process; `make test-random` all.
 ASKED = QUERIES if "ICEFIELD_GOLDEN_SPARK" in os.environ else QUERIES[2::3]
 #: Queries of one job.
 TOGETHER = 16
