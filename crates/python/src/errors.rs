@@ -19,6 +19,7 @@ mod classes {
     pyo3::import_exception!(icefield.errors, CommitStateUnknownException);
     pyo3::import_exception!(icefield.errors, MissingFileError);
     pyo3::import_exception!(icefield.errors, NoSuchNamespaceError);
+    pyo3::import_exception!(icefield.errors, RESTError);
     pyo3::import_exception!(icefield.errors, StorageError);
     pyo3::import_exception!(icefield.errors, TableAlreadyExistsError);
     pyo3::import_exception!(icefield.errors, TableReplacedError);

@@ -326,3 +326,17 @@ def test_an_unknown_creation(server: Server, catalog: ice.Catalog) -> None:
     assert catalog.table_exists("n.t")
     with pytest.raises(errors.TableAlreadyExistsError):
         catalog.create_table("n.t", ROWS.schema)
+
+
+@pytest.mark.parametrize(("status", "times"), [(400, 1), (403, 1), (422, 1), (409, 3)])
+def test_a_commit_that_is_refused_is_not_sent_again(
+    server: Server, catalog: ice.Catalog, status: int, times: int
+) -> None:
+    retries = {"commit.retry.num-retries": "2", "commit.retry.min-wait-ms": "1"}
+    table = catalog.create_table("n.refused", ROWS.schema, properties=retries)
+    server.script(*[error(status, "x", "because")] * 5, method="POST", ends="/refused")
+    before = len(server.asked)
+    with pytest.raises(ice.CommitFailedException, match="because"):
+        table.append(ROWS)
+    assert [one.method for one in server.asked[before:]].count("POST") == times
+    assert not list(Path(table.location().removeprefix("file://")).rglob("*.parquet"))

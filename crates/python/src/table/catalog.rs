@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 
 use crate::arguments::json::to_python;
 use crate::callback::{ENDED, call_python};
-use crate::errors::{NoSuchNamespaceError, TableAlreadyExistsError, from_callback};
+use crate::errors::{CommitFailedException, NoSuchNamespaceError, RESTError, TableAlreadyExistsError, from_callback};
 use crate::format::metadata::PyTableMetadata;
 
 /// The entry of a table in a Python catalog. In a `PointerCatalog`, commits swap a pointer; other catalogs are services
@@ -34,7 +34,11 @@ struct Entry {
 
 impl Entry {
     fn call<T>(&self, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> icefield_table::Result<T> {
-        let called = call_python(|py| work(py).map_err(|error| from_callback(py, error)));
+        self.answer(|py| work(py).map_err(|error| from_callback(py, error)))
+    }
+
+    fn answer<T>(&self, work: impl FnOnce(Python<'_>) -> icefield_table::Result<T>) -> icefield_table::Result<T> {
+        let called = call_python(work);
         // Nothing was sent, so the state of the commit is known.
         called.unwrap_or_else(|| Err(Error::Interrupted(ENDED.into())))
     }
@@ -81,11 +85,25 @@ impl Entry {
     ) -> icefield_table::Result<Committed> {
         let requirements = Json::Array(requirements.iter().map(UpdateRequirement::to_json).collect());
         let updates = Json::Array(updates.iter().map(MetadataUpdate::to_json).collect());
-        self.call(|py| {
+        let ask = |py: Python<'_>| -> PyResult<Committed> {
             let arguments = (&self.identifier, to_python(py, &requirements)?, to_python(py, &updates)?);
             committed(&self.catalog.bind(py).call_method1("commit_table", arguments)?)
-        })
+        };
+        self.answer(|py| ask(py).map_err(|error| of_commit(py, error)))
     }
+}
+
+/// The error of a commit. A service that refuses the request itself refuses it again, so that is no lost race.
+fn of_commit(py: Python<'_>, error: PyErr) -> Error {
+    let status = |cause: PyErr| {
+        let is_answer = cause.is_instance_of::<RESTError>(py);
+        is_answer.then(|| cause.value(py).getattr("status").ok()?.extract::<u16>().ok()).flatten()
+    };
+    let is_refusal = |status: u16| (400..500).contains(&status) && !matches!(status, 408 | 409 | 429);
+    if error.is_instance_of::<CommitFailedException>(py) && error.cause(py).and_then(status).is_some_and(is_refusal) {
+        return Error::Refused(Box::new(error));
+    }
+    from_callback(py, error)
 }
 
 /// The outcome of a commit, from the answer of `commit_table`.

@@ -41,8 +41,8 @@ pub use manifests::specs::{Partitions, Spec, Specs, Tuple};
 pub use manifests::summary::SummaryBuilder;
 pub(crate) use metadata_file::metadata_folder;
 pub use metadata_file::{read_metadata, write_metadata};
-pub(crate) use snapshot::WAP_ID;
 pub use snapshot::{Content, SnapshotOptions, SnapshotProducer};
+pub(crate) use snapshot::{WAP_ID, if_there};
 pub use transaction::Transaction;
 pub use with_updates::WithUpdates;
 

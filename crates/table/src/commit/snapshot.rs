@@ -306,6 +306,10 @@ impl<C: Content> Change for SnapshotProducer<C> {
             updates.push(MetadataUpdate::AssignUuid { uuid: Uuid::new_v4().to_string() });
         }
         let snapshot_id = snapshot.snapshot_id;
+        // Nothing else tells a service that the parent, whose files the snapshot has, must not have expired.
+        if let Some(parent) = snapshot.parent_snapshot_id.filter(|_| staged) {
+            updates.extend(if_there(base, "staged", parent));
+        }
         updates.extend(keys.into_iter().map(|encryption_key| MetadataUpdate::AddEncryptionKey { encryption_key }));
         updates.push(MetadataUpdate::AddSnapshot { snapshot: snapshot.into() });
         if !staged {
@@ -369,6 +373,20 @@ fn set_branch(base: &TableMetadata, branch: &str, snapshot_id: i64) -> MetadataU
         SnapshotRef { snapshot_id, kind: RefKind::BRANCH, max_ref_age_ms: None, unknown: serde_json::Map::new() };
     let reference = SnapshotRef { snapshot_id, ..base.reference(branch).cloned().unwrap_or(fresh) };
     MetadataUpdate::SetSnapshotRef { ref_name: branch.to_owned(), reference }
+}
+
+/// Updates that change nothing and fail if the snapshot has expired: a tag that is created and removed. A service has no
+/// requirement for this, and would add a snapshot whose files the expiry has deleted. `change` begins the name of the tag.
+pub(crate) fn if_there(base: &TableMetadata, change: &str, snapshot_id: i64) -> [MetadataUpdate; 2] {
+    let mut ref_name = format!("{change}-{snapshot_id}");
+    while base.reference(&ref_name).is_some() {
+        ref_name.push('_');
+    }
+    let reference = SnapshotRef::tag(snapshot_id);
+    [
+        MetadataUpdate::SetSnapshotRef { ref_name: ref_name.clone(), reference },
+        MetadataUpdate::RemoveSnapshotRef { ref_name },
+    ]
 }
 
 /// A random snapshot id, which must be positive.

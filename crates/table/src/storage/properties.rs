@@ -1,6 +1,7 @@
 //! Translates storage properties, with the names of PyIceberg and Java, to the configuration of a store.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 use std::time::Duration;
 
 use object_store::ClientOptions;
@@ -135,16 +136,72 @@ fn plain(endpoint: Option<&str>) -> bool {
     endpoint.is_some_and(|url| url.starts_with("http://"))
 }
 
+/// What makes an identity: the keys that show that properties have one, and those of the environment that it replaces.
+type Identity<K> = (&'static [K], &'static [K]);
+
+const S3_KEYS: Identity<AmazonS3ConfigKey> = (
+    &[AmazonS3ConfigKey::AccessKeyId],
+    &[
+        AmazonS3ConfigKey::AccessKeyId,
+        AmazonS3ConfigKey::SecretAccessKey,
+        AmazonS3ConfigKey::Token,
+        AmazonS3ConfigKey::SkipSignature,
+    ],
+);
+const GCS_KEYS: Identity<GoogleConfigKey> = (
+    &[GoogleConfigKey::BearerToken, GoogleConfigKey::ServiceAccount, GoogleConfigKey::ServiceAccountKey],
+    &[
+        GoogleConfigKey::BearerToken,
+        GoogleConfigKey::ServiceAccount,
+        GoogleConfigKey::ServiceAccountKey,
+        GoogleConfigKey::ApplicationCredentials,
+        GoogleConfigKey::SkipSignature,
+    ],
+);
+const ADLS_KEYS: Identity<AzureConfigKey> = (
+    &[AzureConfigKey::AccessKey, AzureConfigKey::SasKey, AzureConfigKey::Token, AzureConfigKey::ClientSecret],
+    &[
+        AzureConfigKey::AccessKey,
+        AzureConfigKey::SasKey,
+        AzureConfigKey::Token,
+        AzureConfigKey::ClientSecret,
+        AzureConfigKey::FederatedTokenFile,
+        AzureConfigKey::SkipSignature,
+        AzureConfigKey::UseAzureCli,
+    ],
+);
+
+/// The properties that a store has a key for.
+fn given<K: Copy>(properties: &BTreeMap<String, String>, names: &[Names<K>]) -> Vec<(K, String)> {
+    names.iter().filter_map(|(names, key)| Some((*key, first(properties, names)?.to_owned()))).collect()
+}
+
+/// The variables of the environment that are text.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+/// The settings of a store: those of the environment, then the given ones. An identity is never made of both: a session
+/// token of the environment would be sent with keys that a catalog has vended.
+fn merged<K: FromStr + PartialEq>(
+    prefix: &str,
+    environment: impl Iterator<Item = (String, String)>,
+    given: Vec<(K, String)>,
+    (shown_by, replaced): &Identity<K>,
+) -> Vec<(K, String)> {
+    let has_own = given.iter().any(|(key, _)| shown_by.contains(key));
+    let key = |name: &str| name.starts_with(prefix).then(|| name.to_ascii_lowercase().parse::<K>().ok()).flatten();
+    let inherited = environment.filter_map(|(name, value)| Some((key(&name)?, value)));
+    inherited.filter(|(key, _)| !has_own || !replaced.contains(key)).chain(given).collect()
+}
+
 /// Configures an S3 store: from the environment, overridden by properties.
 pub(super) fn s3(bucket: &str, properties: &BTreeMap<String, String>) -> Result<AmazonS3Builder> {
     let endpoint = first(properties, &["s3.endpoint"]);
     let options = client(properties, "s3")?.with_allow_http(plain(endpoint) || plain(env_endpoint().as_deref()));
-    let mut builder = AmazonS3Builder::from_env().with_client_options(options).with_bucket_name(bucket);
-    for (names, key) in S3 {
-        if let Some(value) = first(properties, names) {
-            builder = builder.with_config(*key, value);
-        }
-    }
+    let settings = merged("AWS_", environment(), given(properties, S3), &S3_KEYS);
+    let builder = settings.into_iter().fold(AmazonS3Builder::new(), |made, (key, value)| made.with_config(key, value));
+    let mut builder = builder.with_client_options(options).with_bucket_name(bucket);
     for (key, value) in encryption(properties)? {
         let key = key.parse::<AmazonS3ConfigKey>().map_err(|error| Error::Internal(error.to_string()))?;
         builder = builder.with_config(key, value);
@@ -182,13 +239,13 @@ fn env_endpoint() -> Option<String> {
 pub(super) fn gcs(bucket: &str, properties: &BTreeMap<String, String>) -> Result<GoogleCloudStorageBuilder> {
     let host = first(properties, &["gcs.service.host", "gcs.endpoint"]);
     let options = client(properties, "gcs")?.with_allow_http(plain(host));
-    let mut builder = GoogleCloudStorageBuilder::from_env().with_client_options(options).with_bucket_name(bucket);
-    for (names, key) in GCS {
-        if let Some(value) = first(properties, names) {
-            builder = builder.with_config(*key, value);
-        }
-    }
-    Ok(builder)
+    // The store reads this variable too.
+    let account = std::env::var("SERVICE_ACCOUNT").ok().map(|path| ("GOOGLE_SERVICE_ACCOUNT".to_owned(), path));
+    let variables = account.into_iter().chain(environment());
+    let settings = merged("GOOGLE_", variables, given(properties, GCS), &GCS_KEYS);
+    let builder = GoogleCloudStorageBuilder::new();
+    let builder = settings.into_iter().fold(builder, |made, (key, value)| made.with_config(key, value));
+    Ok(builder.with_client_options(options).with_bucket_name(bucket))
 }
 
 /// Configures an Azure store. The account comes from the location (`container@account.dfs.core.windows.net`), otherwise
@@ -199,28 +256,34 @@ pub(super) fn azure(authority: &str, properties: &BTreeMap<String, String>) -> R
     let connection = connection_string(properties);
     let spoken = connection.iter().find_map(|(name, value)| (name == "BlobEndpoint").then_some(value.as_str()));
     let options = client(properties, "adls")?.with_allow_http(plain(endpoint) || plain(spoken));
-    let mut builder = MicrosoftAzureBuilder::from_env().with_client_options(options).with_container_name(container);
-    for (name, value) in &connection {
-        builder = match name.as_str() {
-            "AccountName" => builder.with_account(value),
-            "AccountKey" => builder.with_access_key(value),
-            "BlobEndpoint" => builder.with_endpoint(value.clone()),
-            "SharedAccessSignature" => builder.with_config(AzureConfigKey::SasKey, value),
-            _ => builder,
+    let mut own: Vec<(AzureConfigKey, String)> = Vec::new();
+    for (name, value) in connection {
+        let key = match name.as_str() {
+            "AccountName" => AzureConfigKey::AccountName,
+            "AccountKey" => AzureConfigKey::AccessKey,
+            "BlobEndpoint" => AzureConfigKey::Endpoint,
+            "SharedAccessSignature" => AzureConfigKey::SasKey,
+            _ => continue,
         };
+        own.push((key, value));
     }
-    for (names, key) in ADLS {
-        if let Some(value) = first(properties, names) {
-            builder = builder.with_config(*key, value);
-        }
+    own.extend(given(properties, ADLS));
+    if let Some(host) = host {
+        let account = host.split('.').next().unwrap_or(host);
+        // Catalogs vend a token for each account, under its name or its full host.
+        let names = [format!("adls.sas-token.{host}"), format!("adls.sas-token.{account}")];
+        let token = names.iter().find_map(|name| properties.get(name));
+        own.extend(token.map(|token| (AzureConfigKey::SasKey, token.clone())));
     }
+    let settings = merged("AZURE_", environment(), own, &ADLS_KEYS);
+    let builder = MicrosoftAzureBuilder::new();
+    let mut builder = settings.into_iter().fold(builder, |made, (key, value)| made.with_config(key, value));
+    if let Ok(endpoint) = std::env::var("IDENTITY_ENDPOINT") {
+        builder = builder.with_msi_endpoint(endpoint);
+    }
+    let builder = builder.with_client_options(options).with_container_name(container);
     let Some(host) = host else { return Ok(builder) };
     let account = host.split('.').next().unwrap_or(host);
-    // Catalogs vend a token for each account, under its name or its full host.
-    let own = [format!("adls.sas-token.{host}"), format!("adls.sas-token.{account}")];
-    if let Some(token) = own.iter().find_map(|name| properties.get(name)) {
-        builder = builder.with_config(AzureConfigKey::SasKey, token);
-    }
     let fabric = host.ends_with(".fabric.microsoft.com");
     Ok(builder.with_account(account).with_use_fabric_endpoint(fabric))
 }
@@ -314,6 +377,47 @@ mod tests {
         assert_eq!(get(AmazonS3ConfigKey::SecretAccessKey).as_deref(), Some("canary"));
         assert_eq!(get(AmazonS3ConfigKey::Region).as_deref(), Some("eu-north-1"));
         assert_eq!(get(AmazonS3ConfigKey::VirtualHostedStyleRequest).as_deref(), Some("false"));
+    }
+
+    #[test]
+    fn identities_are_not_mixed() {
+        fn of<K: FromStr + PartialEq + Copy>(
+            prefix: &str,
+            names: &[Names<K>],
+            keys: &Identity<K>,
+            environment: &[(&str, &str)],
+            properties: &[(&str, &str)],
+        ) -> Vec<String> {
+            let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            let made = merged(prefix, environment, given(&map(properties), names), keys);
+            made.into_iter().map(|(_, value)| value).collect()
+        }
+        let s3 = |given: &[(&str, &str)]| {
+            let variables = [
+                ("AWS_ACCESS_KEY_ID", "env"),
+                ("AWS_SECRET_ACCESS_KEY", "env"),
+                ("AWS_SESSION_TOKEN", "env"),
+                ("AWS_REGION", "region"),
+                ("OTHER", "x"),
+            ];
+            of("AWS_", S3, &S3_KEYS, &variables, given)
+        };
+        assert_eq!(s3(&[]), ["env", "env", "env", "region"]);
+        assert_eq!(s3(&[("s3.endpoint", "there")]), ["env", "env", "env", "region", "there"]);
+        assert_eq!(s3(&[("s3.access-key-id", "k"), ("s3.secret-access-key", "s")]), ["region", "k", "s"]);
+        assert_eq!(s3(&[("client.access-key-id", "k"), ("client.session-token", "t")]), ["region", "k", "t"]);
+        let gcs = |given: &[(&str, &str)]| {
+            let variables = [("GOOGLE_SERVICE_ACCOUNT_KEY", "env"), ("GOOGLE_BUCKET", "b")];
+            of("GOOGLE_", GCS, &GCS_KEYS, &variables, given)
+        };
+        assert_eq!(gcs(&[("gcs.endpoint", "there")]), ["env", "b", "there"]);
+        assert_eq!(gcs(&[("gcs.oauth2.token", "t")]), ["b", "t"]);
+        let adls = |given: &[(&str, &str)]| {
+            let variables = [("AZURE_STORAGE_ACCOUNT_KEY", "env"), ("AZURE_CLIENT_ID", "client")];
+            of("AZURE_", ADLS, &ADLS_KEYS, &variables, given)
+        };
+        assert_eq!(adls(&[("adls.tenant-id", "t")]), ["env", "client", "t"]);
+        assert_eq!(adls(&[("adls.sas-token", "t")]), ["client", "t"]);
     }
 
     #[test]

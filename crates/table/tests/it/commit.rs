@@ -1,7 +1,7 @@
 //! Commits are atomic, none is lost, and after a crash the table is in the state before or after the commit.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
@@ -22,6 +22,8 @@ struct Catalog {
     location: Mutex<String>,
     /// How the next swaps misbehave.
     moods: Mutex<Vec<Mood>>,
+    /// Whether the pointer cannot be loaded.
+    unread: AtomicBool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -34,10 +36,15 @@ enum Mood {
     Lost,
     /// Swaps, and replies as if the request had come twice.
     Twice,
+    /// The same, and then the table cannot be read for a while.
+    TwiceThenUnread,
 }
 
 impl Pointer for Catalog {
     fn load(&self) -> Result<String> {
+        if self.unread.load(Ordering::Relaxed) {
+            return Err(Error::Callback("the catalog is down".into()));
+        }
         Ok(self.location.lock().unwrap().clone())
     }
 
@@ -52,7 +59,10 @@ impl Pointer for Catalog {
         }
         match mood {
             Some(Mood::AppliedButLost | Mood::Lost) => Err(Error::Callback("the reply was lost".into())),
-            Some(Mood::Twice) => Err(Error::CommitFailed("the table has changed".into())),
+            Some(mood @ (Mood::Twice | Mood::TwiceThenUnread)) => {
+                self.unread.store(mood == Mood::TwiceThenUnread, Ordering::Relaxed);
+                Err(Error::CommitFailed("the table has changed".into()))
+            }
             _ => Ok(()),
         }
     }
@@ -91,7 +101,11 @@ impl Table {
         };
         let storage = Storage::default();
         let opened = create(&storage, &definition).unwrap();
-        let catalog = Catalog { location: Mutex::new(opened.location.clone()), moods: Mutex::default() };
+        let catalog = Catalog {
+            location: Mutex::new(opened.location.clone()),
+            moods: Mutex::default(),
+            unread: AtomicBool::default(),
+        };
         Self { storage, catalog: Arc::new(catalog), opened, root }
     }
 
@@ -287,6 +301,18 @@ fn outcomes_are_told_apart() {
             other => assert!(other.is_ok(), "{other:?}"),
         }
     }
+}
+
+/// A refusal is certain only if the table was read afterwards and does not contain the commit.
+#[test]
+fn a_refusal_deletes_nothing_while_the_table_cannot_be_read() {
+    let table = Table::create("unread", &[("commit.status-check.num-retries", "1")]);
+    *table.catalog.moods.lock().unwrap() = vec![Mood::TwiceThenUnread];
+    let result = table.append(&[1]);
+    assert!(matches!(result, Err(Error::CommitStateUnknown { .. })), "{result:?}");
+    table.catalog.unread.store(false, Ordering::Relaxed);
+    table.check_line(1);
+    assert_eq!(table.rows(), 1);
 }
 
 /// A conflict is an error if the retry properties are invalid, instead of guessing the number of retries. A commit

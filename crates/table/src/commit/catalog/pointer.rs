@@ -9,7 +9,7 @@ use icefield_format::metadata::properties::METADATA_DELETE_AFTER_COMMIT_ENABLED;
 use icefield_format::metadata::{MetadataBuilder, MetadataCodec, MetadataUpdate, TableMetadata, UpdateRequirement};
 
 use super::creation::created_by;
-use super::status::{Sought, look_for};
+use super::status::{Found, Sought, look_for};
 use crate::clock::now_ms;
 use crate::commit::metadata_file::next_version;
 use crate::commit::{Catalog, Committed, Outcome, read_metadata, write_metadata};
@@ -96,24 +96,29 @@ impl<P: Pointer> Catalog for PointerCatalog<P> {
         let metadata = builder.build()?;
         let location = write_metadata(&self.storage, &metadata, next_version(&base.location))?;
         let sought = Sought { location: Some(&location), updates };
-        let is_there = || look_for(self, base, sought).is_ok_and(|found| found.is_some());
         let error = match self.pointer.swap(&base.location, &location) {
             Ok(()) => {
                 let committed = Committed { location, metadata: Arc::new(metadata) };
                 delete_old_metadata(&self.storage, &base.metadata, &committed);
                 return Ok(Outcome::Committed(committed));
             }
-            // A request delivered twice is refused the second time because the first one succeeded.
-            Err(Error::CommitFailed(_)) if is_there() => {
-                return Ok(Outcome::Committed(Committed { location, metadata: Arc::new(metadata) }));
-            }
-            Err(certain @ (Error::CommitFailed(_) | Error::Interrupted(_))) => {
-                // The file is certainly not in use. If it cannot be deleted, it is a harmless orphan.
+            // A request delivered twice is refused the second time because the first one succeeded. Only a table that
+            // was read says that it did not.
+            Err(Error::CommitFailed(reason)) => match look_for(self, base, sought) {
+                Ok(Found::There(_)) => {
+                    return Ok(Outcome::Committed(Committed { location, metadata: Arc::new(metadata) }));
+                }
+                Ok(Found::Absent) => {
+                    // The file is certainly not in use. If it cannot be deleted, it is a harmless orphan.
+                    let _ = self.storage.delete(&location);
+                    return Ok(Outcome::Lost(reason));
+                }
+                Ok(Found::Unread) => Error::CommitFailed(format!("{reason}; the table could not be read afterwards")),
+                Err(interrupted) => interrupted,
+            },
+            Err(interrupted @ Error::Interrupted(_)) => {
                 let _ = self.storage.delete(&location);
-                return match certain {
-                    Error::CommitFailed(reason) => Ok(Outcome::Lost(reason)),
-                    interrupted => Err(interrupted),
-                };
+                return Err(interrupted);
             }
             Err(error) => error,
         };
@@ -128,8 +133,16 @@ impl<P: Pointer> Catalog for PointerCatalog<P> {
             Err(
                 certain @ (Error::Refused(_) | Error::CommitFailed(_) | Error::Interrupted(_) | Error::Unsupported(_)),
             ) => {
-                // The file is certainly not in use. If it cannot be deleted, it is a harmless orphan.
-                let _ = self.storage.delete(&location);
+                let refused = matches!(certain, Error::Refused(_) | Error::CommitFailed(_));
+                match self.pointer.load() {
+                    // A request delivered twice is refused the second time because the first one succeeded.
+                    Ok(now) if refused && now == location => {
+                        return Ok(Outcome::Committed(Committed { location, metadata: Arc::new(metadata) }));
+                    }
+                    // Whether the file is in use is unknown. If it is not, it is a harmless orphan.
+                    Err(_) if refused => {}
+                    _ => drop(self.storage.delete(&location)),
+                }
                 return match certain {
                     Error::CommitFailed(reason) => Ok(Outcome::Lost(reason)),
                     refused => Err(refused),

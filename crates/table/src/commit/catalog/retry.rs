@@ -8,7 +8,7 @@ use icefield_format::metadata::properties::{
 use icefield_format::metadata::{MetadataUpdate, StringMap};
 
 use super::pointer::cause_of;
-use super::status::{Sought, look_for};
+use super::status::{Found, Sought, look_for};
 use crate::commit::{Catalog, Change, Committed, Outcome, require_same_table};
 use crate::error::{Error, Result, UnknownCommit};
 use crate::interrupt;
@@ -116,12 +116,13 @@ fn attempt(
         Outcome::Unknown { message, location, cause } => {
             let sought = Sought { location: location.as_deref(), updates };
             let cause = match look_for(catalog, &base, sought) {
-                Ok(Some(committed)) => {
+                Ok(Found::There(committed)) => {
                     log::info!("{}: the answer was lost ({message}), the commit is there", opened.metadata.location());
                     let last_attempt = sought.is_last_attempt(&committed.metadata);
                     return Ok(Attempt::Found { committed, last_attempt });
                 }
-                Ok(None) => cause,
+                // The request may still be under way.
+                Ok(Found::Absent | Found::Unread) => cause,
                 Err(interrupted) => cause_of(interrupted),
             };
             let (snapshot_id, files) = (change.snapshot_id(), change.files());

@@ -13,6 +13,17 @@ use crate::commit::{Catalog, Committed, require_same_table};
 use crate::error::{Error, Result};
 use crate::interrupt;
 
+/// What a look for a commit found.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// The table contains the commit.
+    There(Committed),
+    /// The table was read, and does not contain the commit.
+    Absent,
+    /// The table could not be read.
+    Unread,
+}
+
 /// A commit to look for in a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sought<'a> {
@@ -76,12 +87,12 @@ impl Sought<'_> {
     }
 }
 
-/// Returns the current table if it contains the commit. `None` if it does not, since the request may still be in
-/// flight, or if the catalog does not answer. `base` is the table from which the commit was made.
+/// Looks for the commit in the current table, again and again while it cannot be read. `base` is the table from which
+/// the commit was made.
 ///
 /// # Errors
 /// [`Error::Interrupted`] if the caller stops the checks.
-pub(super) fn look_for(catalog: &dyn Catalog, base: &Committed, sought: Sought<'_>) -> Result<Option<Committed>> {
+pub(super) fn look_for(catalog: &dyn Catalog, base: &Committed, sought: Sought<'_>) -> Result<Found> {
     // An invalid property falls back to the default: its error would hide that the outcome is unknown.
     let properties = base.metadata.properties();
     let number = |property: &Property<i64>| property.read(properties).unwrap_or(property.default).max(0);
@@ -97,7 +108,7 @@ pub(super) fn look_for(catalog: &dyn Catalog, base: &Committed, sought: Sought<'
             Err(_) => continue,
         };
         let is_same = require_same_table(base.metadata.table_uuid(), &now.metadata, &now.location).is_ok();
-        return Ok(Some(now).filter(|now| is_same && sought.is_in(base, now)));
+        return Ok(if is_same && sought.is_in(base, &now) { Found::There(now) } else { Found::Absent });
     }
-    Ok(None)
+    Ok(Found::Unread)
 }

@@ -3,12 +3,12 @@
 
 use icefield_format::manifest::entries::{self, ReadOptions};
 use icefield_format::manifest::{ManifestContent, Metrics, Status};
-use icefield_format::metadata::{
-    MAIN_BRANCH, MetadataUpdate, Operation, Snapshot, SnapshotRef, StringMap, TableMetadata,
-};
+use icefield_format::metadata::{MAIN_BRANCH, MetadataUpdate, Operation, Snapshot, StringMap, TableMetadata};
 
 use crate::commit::validate::Scope;
-use crate::commit::{Change, Content, FileChanges, History, Partitions, SnapshotOptions, SnapshotProducer, WAP_ID};
+use crate::commit::{
+    Change, Content, FileChanges, History, Partitions, SnapshotOptions, SnapshotProducer, WAP_ID, if_there,
+};
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::operation::replace_partitions::REPLACE_PARTITIONS;
@@ -113,7 +113,7 @@ impl Change for CherryPick {
             false => {
                 let mut updates = self.producer(base, picked)?.updates(base)?;
                 if !updates.is_empty() {
-                    updates.splice(..0, if_there(base, self.snapshot_id));
+                    updates.splice(..0, if_there(base, "cherry-pick", self.snapshot_id));
                 }
                 Ok(updates)
             }
@@ -140,20 +140,6 @@ impl Change for CherryPick {
             producer.failed();
         }
     }
-}
-
-/// Updates that change nothing and fail if the snapshot has expired: a tag that is created and removed. A service has no
-/// requirement for this, and would add a snapshot whose files the expiry has deleted.
-fn if_there(base: &TableMetadata, snapshot_id: i64) -> [MetadataUpdate; 2] {
-    let mut ref_name = format!("cherry-pick-{snapshot_id}");
-    while base.reference(&ref_name).is_some() {
-        ref_name.push('_');
-    }
-    let reference = SnapshotRef::tag(snapshot_id);
-    [
-        MetadataUpdate::SetSnapshotRef { ref_name: ref_name.clone(), reference },
-        MetadataUpdate::RemoveSnapshotRef { ref_name },
-    ]
 }
 
 /// Whether the parent of a snapshot is the head of the main branch.
