@@ -2777,6 +2777,12 @@ class Scan:
     def schema(self) -> Schema:
         """The columns that are read."""
 
+    def plan_request(self, *, stats_fields: Sequence[str] | None = None, min_rows: int | None = None) -> dict[str, Any]:
+        """Return the request by which a server is asked for a plan of this scan, as JSON of the REST protocol."""
+
+    def planned_by_server(self, pages: Sequence[dict[str, Any] | str | bytes], storage: Storage) -> Scan:
+        """Return this scan of the files that a server planned, pages of scan tasks, in a storage."""
+
     def engine_read(self) -> EngineRead:
         """Return how the Parquet reader of an engine would read the columns of this scan."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icefield._core import EngineRead, Plan
-    from icefield.distributed import ReadTask
+    from icefield.distributed import ReadTask, Storage
     from icefield.metadata import TableMetadata
 
 __all__ = ["FileScanTask", "ScanPlan"]
@@ -54,6 +54,9 @@ class _Planned(Protocol):
     @property
     def metadata(self) -> TableMetadata: ...
 
+    @property
+    def storage(self) -> Storage: ...
+
     def plan_files(self, *, metrics: bool | Iterable[str] = ...) -> ScanPlan: ...
 
     def _tasks(self, plan: Plan, files: Iterable[int] | None, sizes: Mapping[str, int | None]) -> list[ReadTask]: ...
@@ -72,6 +75,11 @@ class ScanPlan(Sequence[FileScanTask]):
     def __reduce__(self) -> tuple[object, ...]:
         # The scan is of one metadata file: it plans the same files wherever it is unpickled.
         return _planned, self._of
+
+    @property
+    def storage(self) -> Storage:
+        """The storage that the tasks of the plan are read from."""
+        return self._of[0].storage
 
     def to_arrow(self) -> pa.Table:
         """Return one row per data file: path, partition, counts, deletes, residual filter.

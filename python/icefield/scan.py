@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, overload
 
 from icefield._core import EngineRead, Plan, Scan, TableState, filter_expression, nearest_name
 from icefield._inputs.secrets import redacted_url
@@ -76,6 +76,20 @@ class PlanReporter(Protocol):
         """Take them; it raises nothing."""
 
 
+class Served(NamedTuple):
+    """The files of a scan, and the storage that they are read from."""
+
+    scan: Scan
+    storage: Storage
+
+
+class ScanPlanner(Protocol):
+    """What plans the scans of a table in place of its manifests."""
+
+    def __call__(self, scan: DataScan, core: Scan, stats: tuple[str, ...], /) -> Served:
+        """Plan a scan, with the metrics of some columns."""
+
+
 @dataclass(frozen=True, repr=False)
 class TableScan(ABC):
     """A scan of a table; nothing is read before one of the ``to_`` methods is called.
@@ -102,6 +116,10 @@ class TableScan(ABC):
     @property
     @abstractmethod
     def _scan(self) -> Scan: ...
+
+    def _read(self, stats: tuple[str, ...] = ()) -> Scan:  # noqa: ARG002 - of scans that a server plans
+        """Return the core's scan of the files to read; those with metrics of these columns."""
+        return self._scan
 
     @property
     @abstractmethod
@@ -145,6 +163,11 @@ class TableScan(ABC):
         """The files of the table."""
         return self._state.storage
 
+    @property
+    def is_planned_by_server(self) -> bool:
+        """Whether the server of the catalog plans the scan, instead of this library by the manifests."""
+        return False
+
     # Reading
 
     def to_arrow_batch_reader(
@@ -179,9 +202,9 @@ class TableScan(ABC):
             "dictionary_columns": fields_of(dictionary_columns),
         }
         if not (progress and is_shown()):
-            return self._scan.stream(**reading, schema=schema).to_pyarrow()
+            return self._read().stream(**reading, schema=schema).to_pyarrow()
         counted = Progress()
-        return showing(self._scan.stream(**reading, schema=schema, progress=counted).to_pyarrow(), counted)
+        return showing(self._read().stream(**reading, schema=schema, progress=counted).to_pyarrow(), counted)
 
     def to_arrow(
         self,
@@ -199,7 +222,7 @@ class TableScan(ABC):
         }
         if progress and is_shown():
             return self.to_arrow_batch_reader(**reading, progress=True).read_all()
-        return self._scan.collect(**reading).to_pyarrow()
+        return self._read().collect(**reading).to_pyarrow()
 
     def to_pandas(
         self,
@@ -242,7 +265,7 @@ class TableScan(ABC):
         """
         if lazy:
             return lazy_frame(lambda: self)
-        frame: pl.DataFrame = require("polars").DataFrame(self._scan.collect())
+        frame: pl.DataFrame = require("polars").DataFrame(self._read().collect())
         return frame
 
     def to_duckdb(self, table_name: str, connection: Any = None) -> duckdb.DuckDBPyConnection:
@@ -300,7 +323,7 @@ class TableScan(ABC):
         Files are read only where metadata are not enough: where a residual filter is left, and where position or
         equality delete files apply. The counts of deletion vectors are known.
         """
-        return self._scan.count()
+        return self._read().count()
 
     def exists(self) -> bool:
         """Return whether there is any row, reading no more than needed to find one."""
@@ -327,13 +350,13 @@ class TableScan(ABC):
             If there is no such column, or it is not primitive.
 
         """
-        pair, reason = self._scan.bounds(column)
+        pair, reason = self._read((column,)).bounds(column)
         lower, upper = pair.to_pyarrow().to_pylist()
         return ColumnBounds(lower, upper, reason)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Read as a stream of batches."""
-        return self._scan.stream().__arrow_c_stream__(requested_schema)
+        return self._read().stream().__arrow_c_stream__(requested_schema)
 
     # Planning
 
@@ -357,7 +380,8 @@ class TableScan(ABC):
         wanted = metrics if isinstance(metrics, bool) else fields_of(metrics)
         names = None if isinstance(wanted, bool) else list(wanted)
         began = time.perf_counter_ns()
-        plan = self._scan.plan(metrics=wanted is True, metrics_of=names)
+        stats = tuple(self.metadata.schema().column_names) if wanted is True else tuple(names or ())
+        plan = self._read(stats).plan(metrics=wanted is True, metrics_of=names)
         self._report(plan, time.perf_counter_ns() - began)
         return ScanPlan(plan, (self, wanted))
 
@@ -370,7 +394,7 @@ class TableScan(ABC):
         Memory is bounded, however many files the table has: delete files are read before the first batch, data files
         while batches are taken.
         """
-        return self._scan.plan_stream().to_pyarrow()
+        return self._read().plan_stream().to_pyarrow()
 
     def plan_tasks(
         self,
@@ -409,7 +433,7 @@ class TableScan(ABC):
             "parallelism": parallelism,
         }
         began = time.perf_counter_ns()
-        plan = self._scan.plan()
+        plan = self._read().plan()
         self._report(plan, time.perf_counter_ns() - began)
         return plan.tasks(**self._split(sizes)).to_pyarrow()
 
@@ -453,7 +477,7 @@ class TableScan(ABC):
 
     def explain(self) -> str:
         """Describe what is read and what is skipped."""
-        report = plan_text(self._scan.plan().report).replace("\n", "\n  ")
+        report = plan_text(self._read().plan().report).replace("\n", "\n  ")
         return f"{self}\n  {report}"
 
     # How it looks
@@ -513,6 +537,8 @@ class DataScan(TableScan):
     ref: str | None = None
     #: Called with this scan, the counts of its plan and the nanoseconds that planning took; it is not pickled.
     reporter: PlanReporter | None = field(default=None, repr=False, compare=False)
+    #: Plans this scan in place of the manifests; such a scan is not pickled.
+    planner: ScanPlanner | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def _scan(self) -> Scan:
@@ -529,6 +555,35 @@ class DataScan(TableScan):
             )
         except ValidationError as error:
             raise of_its_time(error, self.metadata, self._chosen()) from None
+
+    @cached_property
+    def _served(self) -> dict[tuple[str, ...], Served]:
+        return {}
+
+    def _planned(self, planner: ScanPlanner, stats: tuple[str, ...]) -> Served:
+        if (found := self._served.get(stats)) is None:
+            found = self._served[stats] = planner(self, self._scan, stats)
+        return found
+
+    def _read(self, stats: tuple[str, ...] = ()) -> Scan:
+        return self._scan if self.planner is None else self._planned(self.planner, stats).scan
+
+    @property
+    def storage(self) -> Storage:
+        """The files that are read; of a scan that the server plans, with the credentials of the plan."""
+        if self.planner is None:
+            return self._state.storage
+        return (next(iter(self._served.values()), None) or self._planned(self.planner, ())).storage
+
+    @property
+    def is_planned_by_server(self) -> bool:
+        """Whether the server of the catalog plans the scan, instead of this library by the manifests."""
+        return self.planner is not None
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.planner is not None:
+            raise InvalidArgumentError("a scan that the server plans cannot be pickled: pickle its tasks, scan.tasks()")
+        return super().__getstate__()
 
     def _chosen(self) -> Snapshot | None:
         """Return the snapshot that was chosen in some way."""

@@ -18,6 +18,7 @@ import pytest
 import icefield as ice
 from icefield.catalog.rest import RestCatalog
 from icefield.errors import NoSuchViewError
+from worlds.golden import BASE, facts, unpack
 
 pytestmark = pytest.mark.interop
 
@@ -327,3 +328,31 @@ def test_thirty_appends_at_once_make_one_history(catalog: ice.Catalog, db: str, 
     assert table.scan().count() == 60
     history = [snapshot.snapshot_id for snapshot in table.snapshots()]
     assert [snapshot.parent_snapshot_id for snapshot in table.snapshots()] == [None, *history[:-1]]
+
+
+#: Tables of the golden set that the server can plan: with deletes of both kinds, partitions, changed schemas.
+PLANNED = [
+    "del_mixed",
+    "del_eq_partitioned",
+    "del_pos_partition",
+    "evo_columns",
+    "evo_nested",
+    "compacted",
+]
+
+
+def test_the_server_plans_the_same_rows(uri: str, catalog: ice.Catalog, db: str) -> None:
+    planning = ice.load_catalog("java", uri=uri, **{"scan-planning-mode": "server"})
+    for name in PLANNED:
+        folder = unpack(name, Path(BASE))
+        here = catalog.register_table(f"{db}.{name}", f"file://{folder}/{facts(name)['metadata_file']}")
+        theirs = planning.load_table(f"{db}.{name}")
+        assert (here.scan().is_planned_by_server, theirs.scan().is_planned_by_server) == (False, True)
+        first = here.schema().fields[0].name
+        value = next(iter(here.scan(f"`{first}` is not null", limit=1).to_arrow()[first].to_pylist()), None)
+        wanted = [None, ice.expressions.IsNull(first)]
+        wanted += [] if value is None else [ice.expressions.EqualTo(first, value)]
+        for row_filter in wanted:
+            mine, served = (sorted(map(repr, one.scan(row_filter).to_arrow().to_pylist())) for one in (here, theirs))
+            assert served == mine, (name, row_filter)
+            assert theirs.scan(row_filter).count() == len(mine), (name, row_filter)

@@ -205,7 +205,7 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
     ),
     (
         "honoured",
-        "Of REST catalogs; only `client` is supported.",
+        "Of REST catalogs: `client` or `server`.",
         """
         scan-planning-mode
         """,

@@ -143,7 +143,7 @@ class Reader(DataSourceReader):
             return [InspectPart(task, table.storage) for task in tasks]
         scan = options.scan(table, what, self._filter, tuple(self._schema.names))
         require_columns(self._schema, spark_schema(scan.projection()))
-        return [*parts(scan, table.storage, options.split, options.memory_limit)]
+        return [*parts(scan, options.split, options.memory_limit)]
 
     @sentence
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from icefield.errors import CommitStateUnknownException
     from icefield.expressions import RowFilter
     from icefield.metadata import TableMetadata
-    from icefield.scan import PlanReporter
+    from icefield.scan import PlanReporter, ScanPlanner
     from icefield.table.catalog import TableCatalog
     from icefield.table.outcomes import CommitResolution
     from icefield.table.rows import Isolation, RowMode
@@ -151,6 +151,10 @@ class BranchWork(ReadsRows, CommitsRows, ChangesAtOnce):
     @property
     def _plan_reporter(self) -> PlanReporter | None:
         return self._table._plan_reporter  # noqa: SLF001
+
+    @property
+    def _scan_planner(self) -> ScanPlanner | None:
+        return self._table._scan_planner  # noqa: SLF001
 
     @property
     def _changed_metadata(self) -> TableMetadata:

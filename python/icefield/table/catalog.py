@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from icefield.arrow import SchemaLike
     from icefield.metadata import TableMetadata
     from icefield.partitioning import PartitionSpec
-    from icefield.scan import PlanReporter
+    from icefield.scan import PlanReporter, ScanPlanner
     from icefield.schema import Schema
     from icefield.sorting import SortOrder
     from icefield.types import Type
@@ -230,6 +230,10 @@ class TableCatalog(ViewCatalog, Generic[TableClass_co, TransactionClass_co, Crea
 
     def _plan_reporter(self, identifier: Identifier) -> PlanReporter | None:  # noqa: ARG002
         """Return what the plans of scans of a table are reported to; a catalog whose server takes reports has one."""
+        return None
+
+    def _scan_planner(self, identifier: Identifier) -> ScanPlanner | None:  # noqa: ARG002
+        """Return what plans the scans of a table; a catalog whose server plans them has one."""
         return None
 
     @other_names(format_version='properties={"format-version": "3"}')

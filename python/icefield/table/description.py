@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from icefield._inputs.identifiers import Identifier
     from icefield.metadata import TableMetadata
     from icefield.partitioning import PartitionSpec
-    from icefield.scan import PlanReporter
+    from icefield.scan import PlanReporter, ScanPlanner
     from icefield.schema import Schema
     from icefield.sorting import SortOrder
 
@@ -41,6 +41,11 @@ class DescribesTable(ABC):
     @property
     def _plan_reporter(self) -> PlanReporter | None:
         """What the plans of scans are reported to."""
+        return None
+
+    @property
+    def _scan_planner(self) -> ScanPlanner | None:
+        """What plans scans in place of the manifests."""
         return None
 
     @property

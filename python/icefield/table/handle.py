@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from icefield._core import TableState
     from icefield._inputs.identifiers import Identifier
     from icefield.metadata import TableMetadata
-    from icefield.scan import PlanReporter
+    from icefield.scan import PlanReporter, ScanPlanner
     from icefield.table.catalog import TableCatalog
 
 __all__ = ["TableHandle"]
@@ -43,6 +43,11 @@ class TableHandle(TableDescription):
         # A catalog of one's own need not be derived from ours.
         reporter = getattr(self._catalog, "_plan_reporter", None)
         return None if reporter is None else reporter(self._identifier)
+
+    @property
+    def _scan_planner(self) -> ScanPlanner | None:
+        planner = getattr(self._catalog, "_scan_planner", None)
+        return None if planner is None else planner(self._identifier)
 
     def refresh(self) -> Self:
         """Refresh this table to its newest metadata.

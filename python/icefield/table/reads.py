@@ -82,6 +82,7 @@ class ReadsRows(DescribesTable):
             limit=limit,
             split=split_of(options),
             reporter=self._plan_reporter,
+            planner=self._scan_planner,
         )
 
     def to_polars(self) -> pl.LazyFrame:

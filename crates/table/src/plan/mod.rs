@@ -22,6 +22,7 @@ mod planned;
 pub mod projection;
 pub mod prune;
 pub mod report;
+mod served;
 mod stream;
 pub mod tasks;
 mod twice;
@@ -69,6 +70,9 @@ pub struct Scan {
     pub all_deletes: bool,
     /// Whether to leave out deleted rows even if `_deleted` is selected or in the filter: changes concern live rows.
     pub only_live_rows: bool,
+    /// The files that a server planned, which are read instead of those of the manifests;
+    /// see [`Scan::planned_by_server`].
+    pub served: Option<Arc<Plan>>,
     /// Restricts the scan to the changes of some snapshots; see [`incremental`].
     pub changes: Option<Arc<changes::Changes>>,
     /// Restricts an append scan to a [micro-batch](incremental::micro_batch): from an offset up to another.
@@ -106,6 +110,7 @@ impl Scan {
             metrics: Metrics::none(),
             limits: limits()?,
             cached: true,
+            served: None,
             changes: None,
             batch: None,
             all_deletes: false,

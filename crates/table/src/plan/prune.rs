@@ -444,7 +444,7 @@ impl Work for DataWork {
 }
 
 /// Refuses a file with rows and no bytes: no task would read any of it, and its rows would be lost.
-fn check_sizes(entries: &Entries) -> Result<(), String> {
+pub(super) fn check_sizes(entries: &Entries) -> Result<(), String> {
     let sizes = entries.file_size_in_bytes.values();
     let wrong = |row: &usize| {
         sizes.get(*row).is_some_and(|size| *size <= 0) && entries.record_count.values().get(*row) != Some(&0)
@@ -523,7 +523,7 @@ pub(crate) fn summary(field: &icefield_format::manifest::FieldSummary) -> FieldS
 
 /// The partition type of a spec: sources are looked up in the scan's schema, and dropped ones in older schemas,
 /// newest first.
-fn partition_type(scan: &Scan, spec: &PartitionSpec) -> StructType {
+pub(super) fn partition_type(scan: &Scan, spec: &PartitionSpec) -> StructType {
     let mut found = spec.tuple_type(&scan.schema);
     let older = scan.metadata.schemas().iter().rev();
     for (place, field) in spec.fields.iter().enumerate() {

@@ -23,6 +23,8 @@ use crate::error::Result;
 pub struct PlanStream {
     found: Ordered<DataWork>,
     index: Arc<DeleteIndex>,
+    /// The plan of a server, and the number of its manifests that were returned.
+    served: Option<(Arc<Plan>, usize)>,
     /// In a changelog: the delete files of all states.
     changed: Option<Arc<Deletes>>,
     partition: Fields,
@@ -39,6 +41,9 @@ pub struct PlanStream {
 impl Scan {
     /// Plans the scan.
     pub fn plan(&self) -> Result<Plan> {
+        if let Some(plan) = &self.served {
+            return Ok(Plan { metrics: self.metrics.clone(), ..Plan::clone(plan) });
+        }
         self.plan_stream()?.into_plan()
     }
 
@@ -53,6 +58,12 @@ impl PlanStream {
         let (filter, named) = scan.bound_filter()?;
         let pruner = Arc::new(Pruner::new(scan, filter, named.partition_fields)?);
         let mut report = ScanReport::default();
+        if let Some(plan) = &scan.served {
+            let index = Arc::new(DeleteIndex::new(scan.schema.clone(), &scan.limits));
+            let none = Planned { data: Vec::new(), index, equality_ids: BTreeSet::new(), changed: None };
+            let stream = none.stream(scan, pruner, plan.report.clone(), scan.limits.held());
+            return Ok(Self { partition: plan.partition.clone(), served: Some((plan.clone(), 0)), ..stream });
+        }
         if let Some(changes) = scan.changes.as_ref().filter(|changes| changes.is_changelog()) {
             let mut held = scan.limits.held();
             let steps = changelog::steps(changes, &pruner, scan, &mut report, &mut held)?;
@@ -87,12 +98,16 @@ impl PlanStream {
 
     /// Delete files that may apply; data files refer to them by index.
     pub fn deletes(&self) -> &Deletes {
-        self.changed.as_deref().unwrap_or_else(|| self.index.files())
+        let served = self.served.as_ref().map(|(plan, _)| &*plan.deletes);
+        self.changed.as_deref().or(served).unwrap_or_else(|| self.index.files())
     }
 
     /// Number of delete files that may apply to more than one data file.
     pub(super) fn shared_deletes(&self) -> usize {
-        self.changed.as_ref().map_or_else(|| self.index.shared_len(), |changed| changed.len())
+        match (&self.changed, &self.served) {
+            (None, None) => self.index.shared_len(),
+            _ => self.deletes().len(),
+        }
     }
 
     /// Whether data files are changes of a changelog.
@@ -157,6 +172,7 @@ impl Planned {
         PlanStream {
             found: Ordered::new(Arc::new(work), data, remote),
             index,
+            served: None,
             changed,
             partition,
             metrics: scan.metrics.clone(),
@@ -173,6 +189,11 @@ impl Iterator for PlanStream {
     type Item = Result<PlannedManifest>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some((plan, next)) = &mut self.served {
+            let found = plan.manifests.get(*next).cloned();
+            *next += 1;
+            return found.map(Ok);
+        }
         loop {
             match self.found.next()? {
                 Err(error) => return Some(Err(error)),

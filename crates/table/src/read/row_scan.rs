@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use icefield_format::rest::ScanTasks;
 use icefield_format::types::PrimitiveType;
 
 use super::changelog::{self, Comparison};
@@ -15,6 +16,7 @@ use crate::plan::projection::wanted::Wanted;
 use crate::plan::tasks::ReadTask;
 use crate::plan::tasks::split::SplitOptions;
 use crate::plan::{Plan, Scan};
+use crate::storage::Storage;
 use crate::stream::BatchStream;
 
 /// The rows of a scan, with some of their columns.
@@ -43,6 +45,12 @@ impl RowScan {
     pub fn compared(self, comparison: Comparison) -> Result<Self> {
         comparison.check(&self.scan, &self.wanted)?;
         Ok(Self { comparison: Some(comparison), ..self })
+    }
+
+    /// These rows of the files that a server planned, which are in `storage`; see [`Scan::planned_by_server`].
+    pub fn planned_by_server(&self, pages: &[ScanTasks], storage: Storage) -> Result<Self> {
+        let scan = Scan { storage, ..self.scan.clone() }.planned_by_server(pages)?;
+        Ok(Self { scan, ..self.clone() })
     }
 
     /// The scan.

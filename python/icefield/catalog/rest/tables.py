@@ -22,6 +22,7 @@ from icefield.catalog.rest.http import UnansweredError
 from icefield.catalog.rest.messages import Reply
 from icefield.catalog.rest.names import dotted, identifiers_of, named, table_of
 from icefield.catalog.rest.namespaces import RestNamespaces
+from icefield.catalog.rest.planning import ServerPlanner, is_planned_by_server
 from icefield.catalog.rest.renewal import CatalogRenewal, CredentialsRoute, ExecutorRenewal, transport_of
 from icefield.catalog.rest.reports import Report, Reports, commit_report, reporter_named, scan_report
 from icefield.catalog.rest.settings import flag, number
@@ -35,13 +36,12 @@ from icefield.errors import (
     NoSuchTableError,
     RESTError,
     TableAlreadyExistsError,
-    UnsupportedFeatureError,
 )
 from icefield.table import CreateTableTransaction, Table
 
 if TYPE_CHECKING:
     from icefield._inputs.identifiers import Identifier, IdentifierLike
-    from icefield.scan import DataScan, PlanReporter
+    from icefield.scan import DataScan, PlanReporter, ScanPlanner
 
 __all__ = ["RestTables"]
 
@@ -61,6 +61,8 @@ class _Loaded(NamedTuple):
     etag: str | None
     #: When it was given, in seconds of a clock that never goes back.
     at: float
+    #: Whether the server plans its scans; None if the answer does not say.
+    planned: bool | None = None
 
 
 class RestTables(RestNamespaces):
@@ -77,6 +79,8 @@ class RestTables(RestNamespaces):
         self._reports = Reports(self._send_report) if flag(own, _REPORTING, True) else None  # noqa: FBT003
         #: When the first attempt at a commit began, and how many there were, by its snapshot.
         self._attempts: OrderedDict[int, tuple[int, int]] = OrderedDict()
+        #: Tables whose scans the server plans; never forgotten, as their manifests may have rows that it hides.
+        self._planned: set[Identifier] = set()
         #: Storage by its properties.
         self._storages: OrderedDict[tuple[Identifier, tuple[tuple[str, str], ...]], Storage] = OrderedDict()
 
@@ -228,6 +232,22 @@ class RestTables(RestNamespaces):
 
         return report
 
+    def _scan_planner(self, identifier: Identifier) -> ScanPlanner | None:
+        """Return what asks the server for plans, if it plans the scans of a table (``scan-planning-mode``)."""
+        with self._remembering:
+            if identifier not in self._planned:
+                return None
+        return ServerPlanner(self._client, identifier, lambda answer: self._storage_of_plan(identifier, answer))
+
+    def _storage_of_plan(self, name: Identifier, answer: Mapping[str, Any]) -> Storage | None:
+        """Return the storage with the credentials of a plan; None if it has none."""
+        if not answer.get("storage-credentials"):
+            return None
+        loaded = self._load(name)
+        location = loaded.response.metadata.location
+        own = self._storage_properties()
+        return self._storage_of(vended({**answer, "config": loaded.vended.properties}, location, own))
+
     def _attempt(self, updates: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
         """Return when the commit that an attempt is of began, in nanoseconds, and how many attempts it had."""
         now = time.perf_counter_ns()
@@ -292,6 +312,7 @@ class RestTables(RestNamespaces):
     def _read(self, reply: Reply, given: Vended | None = None) -> _Loaded:
         """Return the table in an answer, with the credentials of the answer if there are no others."""
         answer = reply.json()
+        planned: bool | None = None
         found, where = answer.get("metadata"), answer.get("metadata-location") or ""
         if not isinstance(where, str):
             raise RESTError(f"{reply.asked}: metadata-location is not a text", reply.status)
@@ -299,7 +320,8 @@ class RestTables(RestNamespaces):
             own = self._storage_properties()
             location = str(found.get("location") or where) if isinstance(found, dict) else where
             given = vended(answer, location, own)
-            _check_planning(texts_of(answer.get("config")), own)
+            # Such a server may hide rows, which manifests do not.
+            planned = is_planned_by_server(self._client, {**own, **texts_of(answer.get("config"))})
             if isinstance(found, dict):
                 warn_of_places(answer, found, reply.asked)
         try:
@@ -311,7 +333,9 @@ class RestTables(RestNamespaces):
                 raise RESTError(f"{reply.asked}: the answer has no table metadata", reply.status)
         except CorruptDataError as error:
             raise CorruptDataError(f"{reply.asked}: {error}", error.file, error.place, error.offset) from error
-        return _Loaded(CommitTableResponse(metadata, where), given, reply.headers.get("etag"), time.monotonic())
+        return _Loaded(
+            CommitTableResponse(metadata, where), given, reply.headers.get("etag"), time.monotonic(), planned
+        )
 
     def _table(self, identifier: IdentifierLike, loaded: _Loaded) -> Table:
         found, (namespace, table) = loaded.response, table_of(identifier)
@@ -401,6 +425,8 @@ class RestTables(RestNamespaces):
         with self._remembering:
             self._seen.pop(name, None)
             self._seen[name] = loaded
+            if loaded.planned is not None:
+                (self._planned.add if loaded.planned else self._planned.discard)(name)
             while len(self._seen) > self._most():
                 self._seen.popitem(last=False)
         return loaded
@@ -504,13 +530,6 @@ def _place(loaded: _Loaded) -> tuple[str | None, str]:
     """Return what credentials are given for."""
     metadata = loaded.response.metadata
     return metadata.table_uuid, metadata.location
-
-
-def _check_planning(config: Mapping[str, str], own: Mapping[str, str]) -> None:
-    # Such a server may hide rows, which manifests do not.
-    if {**own, **config}.get("scan-planning-mode", "").lower() == "server":
-        msg = "the server plans scans of its tables itself (scan-planning-mode=server), which is not supported"
-        raise UnsupportedFeatureError(msg)
 
 
 def _with_id(document: Mapping[str, Any], field: str, name: str, current: str) -> object:

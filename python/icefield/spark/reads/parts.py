@@ -67,12 +67,13 @@ class Part(InputPartition):
         yield from task_rows(self.task, self.storage, schema, self.memory_limit)
 
 
-def parts(scan: TableScan, storage: Storage, split: Mapping[str, int], memory_limit: int | None = None) -> list[Part]:
+def parts(scan: TableScan, split: Mapping[str, int], memory_limit: int | None = None) -> list[Part]:
     """Return the tasks of a scan, split as the options say.
 
     Spark plans in a process that knows nothing of the session: the processors here stand for the tasks at a time.
     """
-    return [Part(task, storage, memory_limit) for task in scan.tasks(**split, parallelism=os.cpu_count())]
+    tasks = scan.tasks(**split, parallelism=os.cpu_count())
+    return [Part(task, scan.storage, memory_limit) for task in tasks]
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def of_scan(spark: SparkSession, scan: TableScan, *, native: bool = True, memory
     if way.reader and way.native:
         parts.append(way.reader.frame(way.files["file_path"].take(way.native).to_pylist()))
     if way.rest or not parts:
-        parts.append(decoded(spark, way.tasks(spark), scan.storage, way.schema, memory_limit))
+        parts.append(decoded(spark, way.tasks(spark), way.plan.storage, way.schema, memory_limit))
     frame = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
     return frame if scan.limit is None else frame.limit(scan.limit)
 
@@ -181,6 +181,8 @@ def decided(spark: SparkSession, scan: TableScan, *, native: bool = True) -> Way
     schema = spark_schema(scan.projection())
     read = scan.engine_read()
     reader, against = None, _against(spark, native=native)
+    if against is None and scan.is_planned_by_server:
+        against = ("planning", "planning: the server plans the scan, and may give filters and credentials of its own")
     if against is None and not read.columns:
         against = ("columns", "columns: none is read")
     if against is None and read.obstacle is None:

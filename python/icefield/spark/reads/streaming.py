@@ -87,7 +87,7 @@ class StreamReader(DataSourceStreamReader):
         table = self._refreshed() if self._table is None else self._table
         scan = options.stream(table).scan(first, last, selected_fields=self._schema.names)
         require_columns(self._schema, spark_schema(scan.projection()))
-        return [*parts(scan, table.storage, options.split, options.memory_limit)]
+        return [*parts(scan, options.split, options.memory_limit)]
 
     @sentence
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

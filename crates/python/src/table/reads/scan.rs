@@ -7,6 +7,7 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use icefield_format::manifest::Metrics;
 use icefield_format::metadata::TableMetadata;
+use icefield_format::rest::ScanTasks;
 use icefield_table::limits;
 use icefield_table::plan::engine::EngineRead;
 use icefield_table::plan::engine::columns::PlanBatches;
@@ -25,9 +26,10 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyType};
 
 use crate::arguments::integer::Int;
+use crate::arguments::json::{JsonInput, to_python};
 use crate::capsule::{ArrowArray, ArrowStream, ArrowTable, SchemaInput};
 use crate::entry::detached;
-use crate::errors::Result;
+use crate::errors::{BorderError, Result};
 use crate::format::expr::expressions::FilterInput;
 use crate::format::schemas::schema::PySchema;
 use crate::storage::PyStorage;
@@ -255,6 +257,35 @@ impl PyScan {
         }
         let updates = compute_updates.then_some(Updates { identifier_columns });
         Ok(Self(rows.compared(Comparison { net_changes, updates })?))
+    }
+
+    /// Return the request by which a server is asked for a plan of this scan, as JSON of the REST protocol.
+    #[pyo3(signature = (*, stats_fields=None, min_rows=None))]
+    fn plan_request<'py>(
+        &self,
+        py: Python<'py>,
+        stats_fields: Option<Vec<String>>,
+        min_rows: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let request = self
+            .0
+            .scan()
+            .plan_request(&self.0.wanted().projection, stats_fields, min_rows)
+            .map_err(BorderError::from)?;
+        to_python(py, &request.to_json())
+    }
+
+    /// Return this scan of the files that a server planned, pages of scan tasks, in a storage.
+    fn planned_by_server(&self, py: Python<'_>, pages: Vec<JsonInput>, storage: &Bound<'_, PyStorage>) -> Result<Self> {
+        let storage = storage.get().0.clone();
+        let planned = || {
+            let read = |(number, page): (usize, &JsonInput)| {
+                ScanTasks::from_json(&page.0).map_err(|error| error.within(&format!("/{number}")))
+            };
+            let pages = pages.iter().enumerate().map(read).collect::<std::result::Result<Vec<_>, _>>()?;
+            self.0.planned_by_server(&pages, storage)
+        };
+        Ok(Self(detached(py, planned)??))
     }
 
     /// Return how the Parquet reader of an engine would read the columns of this scan.
