@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import pickle
 import re
@@ -18,6 +19,7 @@ from icefield._core import set_clock, shown_property
 from icefield.catalog.rest import RestCatalog, credentials
 from icefield.catalog.rest.credentials import replaced, vended, warn_of_places
 from icefield.encryption import MemoryKeys
+from icefield.errors import UnsupportedFeatureError
 from worlds.rest_server import Server, error, served
 
 ROWS = pa.table({"id": [1]})
@@ -282,6 +284,18 @@ def test_a_client_of_keys_is_that_of_tables_loaded_afterwards(server: Server) ->
     for client in (None, MemoryKeys({}), None):
         catalog.key_management = client
         assert catalog.load_table("n.t").storage.has_keys == (client is not None)
+
+
+def test_a_server_that_drops_the_key_of_a_table_gets_no_rows(server: Server) -> None:
+    catalog = RestCatalog("c", uri=server.uri, **{"s3.region": "r"})
+    catalog.key_management = MemoryKeys({"a": b"0123456789012345"})
+    encrypted = {"format-version": "3", "encryption.key-id": "a"}
+    catalog.create_table("n.kept", ROWS.schema, properties=encrypted)
+    plain = json.loads(catalog.create_table("n.plain", ROWS.schema).metadata.to_json())
+    server.with_table = {"metadata": plain}
+    for name, make in (("n.t", catalog.create_table), ("n.staged", catalog.create_table_transaction)):
+        with pytest.raises(UnsupportedFeatureError, match=r"the server dropped the property encryption\.key-id"):
+            make(name, ROWS.schema, properties=encrypted)
 
 
 def copied(table: ice.Table) -> ice.Table:

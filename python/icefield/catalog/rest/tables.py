@@ -117,12 +117,15 @@ class RestTables(RestNamespaces):
     def create_defined_table(self, identifier: IdentifierLike, definition: TableDefinition) -> Table:
         """Create a table by its definition; the server assigns its field ids, and its location if there is none."""
         reply = self._asked_to_create(identifier, definition, staged=False)
-        return self._table(identifier, self._keep(identifier, self._read(reply)))
+        loaded = self._read(reply)
+        _require_encryption(definition, loaded.response.metadata, f"{reply.asked}: the table was created, but")
+        return self._table(identifier, self._keep(identifier, loaded))
 
     def stage_table(self, identifier: IdentifierLike, definition: TableDefinition) -> Table:
         """Return a new table that the server has prepared, and not yet created."""
         reply = self._asked_to_create(identifier, definition, staged=True)
         loaded = self._read(reply)
+        _require_encryption(definition, loaded.response.metadata, f"{reply.asked}:")
         loaded = loaded._replace(response=CommitTableResponse(loaded.response.metadata, ""), etag=None)
         # The answer to the commit that creates it has no credentials.
         return self._table(identifier, self._keep(identifier, loaded))
@@ -538,3 +541,12 @@ def _with_id(document: Mapping[str, Any], field: str, name: str, current: str) -
         if one.get(name) == document.get(current):
             return one
     raise InvalidArgumentError(f"the definition of the table has no {name} {document.get(current)}")
+
+
+def _require_encryption(definition: TableDefinition, metadata: TableMetadata, place: str) -> None:
+    """Refuse the table of a server that drops the properties of encryption: it would be stored unencrypted."""
+    for name, value in (definition.properties or {}).items():
+        if name.startswith("encryption.") and metadata.properties.get(name) != str(value):
+            raise UnsupportedFeatureError(
+                f"{place} the server dropped the property {name}: rows would not be encrypted"
+            )
