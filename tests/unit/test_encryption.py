@@ -547,6 +547,102 @@ def test_a_sound_encrypted_table_has_no_findings(catalog: ice.Catalog) -> None:
     assert "damage" not in {one.name for one in table.doctor()}
 
 
+def marked(stored: bytes) -> list[str]:
+    """What a file has that is not encrypted."""
+    # Algorithm, hash and compression in the header of a Bloom filter.
+    known = {"a Bloom filter": b"\x1c\x1c\0\0" * 3, "a value or bound": b"secret name", "a schema": b"iceberg.schema"}
+    return [what for what, marker in known.items() if marker in stored]
+
+
+def by_append(table: ice.Table) -> None:
+    table.append(ROWS)
+
+
+def by_compaction(table: ice.Table) -> None:
+    table.append(ROWS).append(ROWS).maintenance.compact(options={"rewrite-all": True})
+
+
+def by_upserts(table: ice.Table) -> None:
+    table.append(ROWS).upsert(ROWS.slice(0, 5).set_column(1, "name", pa.array(["secret name new"] * 5)), ["id"])
+
+
+def by_positions(table: ice.Table) -> None:
+    table.append(ROWS).delete("id = 7", mode="merge-on-read")
+
+
+def by_copies(table: ice.Table) -> None:
+    table.append(ROWS).update({"name": "secret name x"}, "id < 9", mode="copy-on-write")
+
+
+def by_manifests(table: ice.Table) -> None:
+    table.append(ROWS).append(ROWS).rewrite_manifests()
+
+
+@pytest.mark.parametrize("road", [by_append, by_compaction, by_upserts, by_positions, by_copies, by_manifests])
+def test_no_road_writes_in_the_clear(catalog: ice.Catalog, road: Callable[[ice.Table], None]) -> None:
+    blooms = {f"write.parquet.bloom-filter-enabled.column.{name}": "true" for name in ROWS.column_names}
+    # Without encryption the same road leaves what the checks look for.
+    plain = catalog.create_table("db.plain", ROWS.schema, properties={"format-version": "3", **blooms})
+    road(plain)
+    found = {what for path in files(plain) for what in marked(path.read_bytes())}
+    assert found == {"a Bloom filter", "a value or bound", "a schema"}
+    table = encrypted(catalog, **blooms)
+    road(table)
+    table = table.refresh()
+    assert table.scan().count() > 0
+    for path in files(table):
+        stored = path.read_bytes()
+        assert stored[:4] in (b"PARE", b"AGS1"), path
+        assert marked(stored) == [], path
+
+
+def test_no_commit_stores_a_key_in_the_clear(catalog: ice.Catalog) -> None:
+    table = encrypted(catalog).append(ROWS)
+    before = set(files(table))
+    table.update_properties(removals=["encryption.key-id"])
+    table = table.refresh()
+    with pytest.raises(ValidationException, match=r"set encryption\.key-id again, or replace all files"):
+        table.append(ROWS)
+    assert set(files(table)) == before
+    table.overwrite(ROWS)
+    table = table.refresh()
+    after = [path for path in files(table) if path not in before]
+    for path in after:
+        assert path.read_bytes()[:4] in (b"PAR1", b"Obj\x01"), path
+    for path in after:
+        if path.suffix == ".avro" and not path.name.startswith("snap-"):
+            manifest = ice.manifests.read(path.read_bytes()).to_pylist()
+            assert all(entry.get("data_file", entry)["key_metadata"] is None for entry in manifest)
+    table.append(ROWS)
+    assert again(table.refresh(), None).scan().count() == 400
+
+
+def test_plain_files_and_manifests_are_not_given(catalog: ice.Catalog) -> None:
+    plain = catalog.create_table("db.plain", ROWS.schema, properties={"format-version": "3"}).append(ROWS)
+    file = next(iter(plain.scan().plan_files())).file
+    with plain.new_manifest_writer() as writer:
+        writer.add(file)
+    given = writer.to_manifest_file()
+    table = encrypted(catalog)
+    with pytest.raises(ValidationException, match="this manifest is not encrypted"):
+        table.update_snapshot().fast_append().append_manifest(given).commit()
+    with (
+        pytest.raises(ValidationException, match="is not encrypted, but the table is"),
+        table.new_manifest_writer() as w,
+    ):
+        w.add(file)
+    assert table.refresh().current_snapshot() is None
+
+
+def test_an_empty_id_of_a_key_is_no_plain_table(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", ROWS.schema, properties={"format-version": "3", "x": "marker"})
+    path = Path(table.metadata_location.removeprefix("file://"))
+    path.write_text(path.read_text().replace('"x":"marker"', '"encryption.key-id":""'))
+    table = catalog.load_table("db.t")
+    with pytest.raises(InvalidArgumentError, match=r"encryption\.key-id: the id of the key is empty"):
+        table.append(ROWS)
+
+
 def test_a_table_from_another_process_has_the_keys_of_its_catalog(tmp_path: Path) -> None:
     KeyFile.create(str(tmp_path / "keys.json"), "keyA")
     named = {"encryption.kms-type": "file", "encryption.kms.key-file": str(tmp_path / "keys.json")}
@@ -556,3 +652,16 @@ def test_a_table_from_another_process_has_the_keys_of_its_catalog(tmp_path: Path
     sent = pickle.loads(pickle.dumps(table))
     assert sent.scan().count() == 200
     assert sent.append(ROWS).scan().count() == 400
+
+
+def test_a_purge_without_keys_deletes_nothing(catalog: ice.Catalog) -> None:
+    table = encrypted(catalog).append(ROWS)
+    before = {path for path, _ in table.storage.list(table.location())}
+    catalog.key_management = None
+    with pytest.warns(RuntimeWarning, match=r"encryption\.kms-type"):
+        catalog.drop_table("db.t", purge_requested=True)
+    assert {path for path, _ in table.storage.list(table.location())} == before
+    catalog.key_management = MemoryKeys(KEYS)
+    catalog.register_table("db.t", table.metadata_location)
+    catalog.drop_table("db.t", purge_requested=True)
+    assert list(table.storage.list(table.location())) == []

@@ -16,6 +16,9 @@ pub const KEY_TIMESTAMP: &str = "KEY_TIMESTAMP";
 /// How long a key encryption key encrypts: two years (NIST SP 800-57, part 1, section 5.3.6.7).
 pub const LIFESPAN_MS: i64 = 730 * 24 * 60 * 60 * 1000;
 
+/// How far ahead the clock of another writer may be: a key of a later time would encrypt for longer than the lifespan.
+const FUTURE_MS: i64 = 24 * 60 * 60 * 1000;
+
 /// A new id of a key.
 ///
 /// # Errors
@@ -34,13 +37,14 @@ pub fn new_key(length: usize) -> Result<Vec<u8>> {
     Ok(key)
 }
 
-/// The key encryption key that encrypts at this time: the first one of the table's key that is not too old.
+/// The key encryption key that encrypts at this time: the first one of the table's key that is neither too old nor of the
+/// future.
 pub fn in_use<'k>(keys: &'k [EncryptedKey], table_key: &str, now_ms: i64) -> Option<&'k EncryptedKey> {
     keys.iter().find(|key| {
         key.encrypted_by_id.as_deref() == Some(table_key)
             && made_at(key)
                 .and_then(|made| made.parse::<i64>().ok())
-                .is_some_and(|made| now_ms.saturating_sub(made) < LIFESPAN_MS)
+                .is_some_and(|made| (-FUTURE_MS..LIFESPAN_MS).contains(&now_ms.saturating_sub(made)))
     })
 }
 

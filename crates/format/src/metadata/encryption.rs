@@ -1,4 +1,4 @@
-//! Encryption keys of table metadata ("Encryption Keys"). icefield preserves them and never uses them.
+//! Encryption keys of table metadata ("Encryption Keys"): their JSON. What encrypts them: `encryption/keys.rs`.
 
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;

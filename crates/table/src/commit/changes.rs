@@ -12,7 +12,7 @@ use icefield_format::metadata::{FormatVersion, TableMetadata};
 
 use super::manifests::filter::{Dangling, Filtered, ManifestFilter, Means, Removal, Section, section};
 use super::manifests::merging::{Arranged, Manifests};
-use super::manifests::output::Form;
+use super::manifests::output::{Basis, Form, basis};
 use super::manifests::selection::Selection;
 use super::manifests::specs::{Partitions, Specs, Tuple};
 use super::manifests::summary::SummaryBuilder;
@@ -48,8 +48,8 @@ pub struct FileChanges {
 /// Results of earlier attempts, for reuse.
 #[derive(Debug, Default)]
 struct State {
-    /// The format version and schema id that the results depend on.
-    basis: Option<(FormatVersion, i32)>,
+    /// What the results depend on.
+    basis: Option<Basis>,
     own: Option<Own>,
     data_removal: Option<Arc<Removal>>,
     data: ManifestFilter,
@@ -318,7 +318,7 @@ impl FileChanges {
             limits: limits()?,
         };
         let Means { specs, form, .. } = &means;
-        self.begin(base, manifests);
+        self.begin(base, manifests)?;
         self.added_deletes().try_for_each(|file| check_version(file, base.format_version()))?;
         self.refuse_second_names(manifests.output().storage())?;
         let own = self.own(base, form, specs, manifests)?;
@@ -396,13 +396,14 @@ impl FileChanges {
         Ok(())
     }
 
-    /// Discards results that were made for another format version or schema.
-    fn begin(&mut self, base: &TableMetadata, manifests: &mut Manifests) {
-        let basis = (base.format_version(), base.current_schema_id());
+    /// Discards results that were made for another format version, schema or encryption.
+    fn begin(&mut self, base: &TableMetadata, manifests: &mut Manifests) -> Result<()> {
+        let basis = basis(base)?;
         if self.state.basis != Some(basis) {
             manifests.forget();
             self.state = State { basis: Some(basis), ..State::default() };
         }
+        Ok(())
     }
 
     /// Returns the manifests of the added files, written once.
@@ -422,6 +423,7 @@ impl FileChanges {
         let inherits = base.format_version() > FormatVersion::V1;
         let mut taken = Vec::new();
         for manifest in &self.appended {
+            form.check_manifest(manifest)?;
             if inherits {
                 specs.of_manifest(manifest)?;
                 manifests.output().adopt(&manifest.manifest_path);

@@ -35,7 +35,7 @@ pub use idempotency::{IDEMPOTENCY_KEY, made_by_key};
 pub use manifests::cluster::{Clustered, Clustering, keys_of_columns, keys_of_values};
 pub use manifests::merging::{Arranged, Manifests};
 pub use manifests::new_manifest::NewManifest;
-pub(crate) use manifests::output::ManifestKey;
+pub(crate) use manifests::output::{Basis, ManifestKey, basis};
 pub use manifests::selection::{RowMatch, Selection};
 pub use manifests::specs::{Partitions, Spec, Specs, Tuple};
 pub use manifests::summary::SummaryBuilder;

@@ -21,7 +21,7 @@ use super::Change;
 use super::changes::FileChanges;
 use super::idempotency::{IDEMPOTENCY_KEY, made_anywhere, made_by_key};
 use super::manifests::merging::{Arranged, Manifests};
-use super::manifests::output::compression;
+use super::manifests::output::{compression, refuse_key};
 use super::manifests::summary::SummaryBuilder;
 use super::rule::{self, Rule};
 use crate::clock::now_ms;
@@ -263,7 +263,13 @@ impl<C: Content> SnapshotProducer<C> {
             compression: compression(base)?,
             sync: *Uuid::new_v4().as_bytes(),
         })?;
-        manifests.iter().try_for_each(|manifest| writer.add(manifest))?;
+        let is_plain = key_length(base.properties())?.is_none();
+        for manifest in manifests {
+            if is_plain {
+                refuse_key(&manifest.manifest_path, manifest.key_metadata.as_deref())?;
+            }
+            writer.add(manifest)?;
+        }
         let written = writer.finish()?;
         let added_rows = first_row_id.zip(written.next_row_id).map(|(first, next)| next.saturating_sub(first));
         Ok((written.bytes, first_row_id, added_rows))

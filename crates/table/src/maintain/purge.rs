@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use icefield_format::Limits;
@@ -26,7 +27,8 @@ const MET: usize = 1 << 24;
 /// `write.metadata.path`: tables of a namespace `a.b` are in the folder of a table `a.b`, and data files may belong to
 /// other tables. Unless `gc.enabled` is true, data and delete files are kept, as in Java: other tables may use them.
 ///
-/// A file that cannot be read or deleted does not stop the purge. A missing file is not a failure.
+/// A file that cannot be read or deleted does not stop the purge. A missing file is not a failure. If a manifest list
+/// cannot be decrypted, nothing is deleted, so that the purge can be run again with the keys.
 ///
 /// Some folders are not exclusive to the table, whatever its metadata says: the root of a store or drive, the
 /// `warehouse` of the catalog and its parents, parents of the table's location, and links. Nothing in such a folder is
@@ -41,9 +43,14 @@ pub fn purge(storage: &Storage, table: &Committed, warehouse: Option<&str>, limi
         folders: Folders::of(storage, metadata, warehouse),
         seen: Seen::default(),
         leftover: Mutex::default(),
+        sealed: AtomicBool::new(false),
     };
     purge.folders.refused().iter().for_each(|refused| purge.failed(refused));
     let manifests = purge.manifests();
+    if purge.sealed.load(Ordering::Relaxed) {
+        // Without these lists and the keys in the metadata, the table's files could not be found again.
+        return purge.leftover.into_inner().unwrap_or_else(PoisonError::into_inner);
+    }
     if GC_ENABLED.read(metadata.properties()) {
         purge.reachable.each(&manifests, |(path, listed)| purge.files_of(path, listed.as_ref()));
     }
@@ -62,6 +69,8 @@ struct Purge<'a> {
     folders: Folders,
     seen: Seen,
     leftover: Mutex<Leftover>,
+    /// Whether a manifest list could not be decrypted.
+    sealed: AtomicBool,
 }
 
 impl Purge<'_> {
@@ -88,11 +97,16 @@ impl Purge<'_> {
             }
         }
         let has_list = |snapshot: &Snapshot| snapshot.manifest_list().is_some();
-        self.reachable.manifests(has_list, |_, read| match read {
+        self.reachable.manifests(has_list, |snapshot, read| match read {
             Ok(listed) => {
                 let _ = listed.into_iter().all(|manifest| add(&manifest.manifest_path.clone(), Some(manifest)));
             }
-            Err(error) => self.failed(&error),
+            Err(error) => {
+                if snapshot.key_id.is_some() && !matches!(error, Error::NotFound { .. }) {
+                    self.sealed.store(true, Ordering::Relaxed);
+                }
+                self.failed(&error);
+            }
         });
         found.into_inner().unwrap_or_else(PoisonError::into_inner).1
     }

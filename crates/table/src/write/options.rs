@@ -47,6 +47,12 @@ impl WriteOptions {
             Some(FileFormat::Avro) => FormatOptions::Avro(AvroOptions::new(properties)?),
             _ => return Err(Error::unsupported(DEFAULT_FILE_FORMAT.unexpected(name).to_string())),
         };
+        if key_length.is_some() && matches!(&format, FormatOptions::Parquet(parquet) if parquet.has_blooms()) {
+            log::warn!(
+                "write.parquet.bloom-filter-enabled.column.*: files of encrypted tables are written without Bloom \
+                 filters, which would not be encrypted"
+            );
+        }
         let target_file_bytes = WRITE_TARGET_FILE_SIZE_BYTES.read_size(properties)? as u64;
         let mode = WRITE_DISTRIBUTION_MODE.read_valid(properties)?;
         let gathers = !mode.is_some_and(|mode| mode.trim().eq_ignore_ascii_case("none"));
@@ -64,10 +70,13 @@ impl WriteOptions {
 /// (`encryption.key-id`).
 ///
 /// # Errors
-/// Another length than 16, 24 or 32.
+/// An empty id of the key; another length than 16, 24 or 32.
 pub fn key_length(properties: &StringMap) -> Result<Option<usize>> {
-    if table_key(properties).is_none() {
-        return Ok(None);
+    match ENCRYPTION_TABLE_KEY.read(properties) {
+        None => return Ok(None),
+        // The user asked for an encrypted table.
+        Some("") => return Err(Error::invalid(format!("{}: the id of the key is empty", ENCRYPTION_TABLE_KEY.name))),
+        Some(_) => {}
     }
     Ok(Some(ENCRYPTION_DEK_LENGTH.read_size(properties)?))
 }

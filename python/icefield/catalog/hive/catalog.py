@@ -461,7 +461,8 @@ def _describe(database: Any, properties: Mapping[str, str]) -> None:
 
 
 def _require_key(stored: Mapping[str, str], metadata: TableMetadata, location: str) -> None:
-    """Refuse metadata with another key than the metastore has: whoever can change the file could stop encryption."""
+    """Refuse metadata with another key than that of the metastore."""
+    # By a changed file others could stop encryption.
     trusted = (stored or {}).get(_KEY_ID)
     found = metadata.properties.get(_KEY_ID)
     if trusted is not None and trusted != found:

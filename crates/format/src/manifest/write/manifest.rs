@@ -51,6 +51,8 @@ pub struct ManifestWriter {
     /// Number of files and rows by status.
     counts: [(i32, i64); 3],
     min_sequence_number: Option<i64>,
+    /// Finds key metadata that is itself not encrypted, if the manifest is not encrypted.
+    is_open_key: Option<fn(&[u8]) -> bool>,
 }
 
 impl ManifestWriter {
@@ -108,7 +110,15 @@ impl ManifestWriter {
             partition: types,
             counts: [(0, 0); 3],
             min_sequence_number: None,
+            is_open_key: None,
         })
+    }
+
+    /// Lets the writer refuse keys of live files, and leave out those of deleted ones: the manifest is not encrypted.
+    /// `is_open_key` finds them by their key metadata; those of other systems, which are themselves encrypted, are written.
+    #[must_use]
+    pub fn that_is_plain(self, is_open_key: fn(&[u8]) -> bool) -> Self {
+        Self { is_open_key: Some(is_open_key), ..self }
     }
 
     /// Adds a file that the snapshot adds; it inherits its sequence numbers.
@@ -125,6 +135,22 @@ impl ManifestWriter {
     /// Adds an entry. If it is added or deleted and has no snapshot id, it is assigned this manifest's snapshot.
     pub fn add(&mut self, entry: &ManifestEntry) -> Result<()> {
         self.check(entry)?;
+        let without_key;
+        let mut entry = entry;
+        if let (Some(is_open), Some(key)) = (self.is_open_key, &entry.file.key_metadata)
+            && is_open(key)
+        {
+            if entry.status.is_live() {
+                return Err(Error::invalid(format!(
+                    "{}: is encrypted, and the table is not: its key would be stored unencrypted; set encryption.key-id \
+                     again, or replace all files of the table in one commit (an overwrite, or a compaction with rewrite-all)",
+                    entry.file.file_path
+                )));
+            }
+            without_key =
+                ManifestEntry { file: DataFile { key_metadata: None, ..entry.file.clone() }, ..entry.clone() };
+            entry = &without_key;
+        }
         let (version, types, snapshot_id) = (self.version, &self.partition, self.snapshot_id);
         self.file.record(|out| write_entry(out, entry, version, types, snapshot_id))?;
         self.summaries.add(&entry.file.partition);

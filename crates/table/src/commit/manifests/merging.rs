@@ -206,6 +206,7 @@ impl Manifests {
         let (form, specs) = (Form::of(base)?, Specs::of(base));
         let inherits = base.format_version() > FormatVersion::V1;
         let taken = given.iter().map(|manifest| {
+            form.check_manifest(manifest)?;
             if !inherits {
                 return self.copy_given(&form, &specs, manifest, Status::Existing, |_| Ok(()));
             }

@@ -81,6 +81,9 @@ impl NewManifest {
     fn put(&mut self, entry: ManifestEntry) -> Result<()> {
         let (path, id) = (&entry.file.file_path, entry.file.partition_spec_id);
         self.specs.of_file(&entry.file)?;
+        if entry.status == Status::Added {
+            self.form.check_file(&entry.file)?;
+        }
         if id != self.writer.spec_id() {
             let own = self.writer.spec_id();
             return Err(Error::invalid(format!("{path}: has partition spec {id}, and the manifest has {own}")));

@@ -4,21 +4,44 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use icefield_format::avro::{Codec, Compression};
+use icefield_format::encryption::KeyMetadata;
 use icefield_format::encryption::stream::encrypt_new;
-use icefield_format::manifest::ManifestContent;
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::write::{ManifestOptions, ManifestWriter};
-use icefield_format::metadata::TableMetadata;
+use icefield_format::manifest::{DataFile, ManifestContent};
 use icefield_format::metadata::properties::{
-    MANIFEST_COMPRESSION, MANIFEST_COMPRESSION_LEVEL, MANIFEST_TARGET_SIZE_BYTES,
+    ENCRYPTION_TABLE_KEY, MANIFEST_COMPRESSION, MANIFEST_COMPRESSION_LEVEL, MANIFEST_TARGET_SIZE_BYTES,
 };
+use icefield_format::metadata::{FormatVersion, TableMetadata};
 use uuid::Uuid;
 
 use super::specs::Spec;
 use crate::commit::metadata_file::metadata_folder;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::storage::{Existing, Storage};
 use crate::write::key_length;
+
+/// What the manifests that an attempt writes depend on: the format version, the schema id, and the length of keys if
+/// they are encrypted. A later attempt does not reuse those of another basis.
+pub(crate) type Basis = (FormatVersion, i32, Option<usize>);
+
+/// What new manifests of the table depend on.
+pub(crate) fn basis(base: &TableMetadata) -> Result<Basis> {
+    Ok((base.format_version(), base.current_schema_id(), key_length(base.properties())?))
+}
+
+/// Refuses a key that would be readable in a plain manifest or manifest list. The keys of other systems, which are
+/// themselves encrypted, pass.
+pub(in crate::commit) fn refuse_key(path: &str, key: Option<&[u8]>) -> Result<()> {
+    match key.map(KeyMetadata::from_bytes) {
+        Some(Ok(_)) => Err(Error::Validation(format!(
+            "{path}: is encrypted, and without {0} its key would be stored unencrypted: set {0} again, or replace all \
+             files of the table in one commit (an overwrite, or a compaction with rewrite-all)",
+            ENCRYPTION_TABLE_KEY.name
+        ))),
+        _ => Ok(()),
+    }
+}
 
 /// How manifests of a table are written.
 #[derive(Debug)]
@@ -53,6 +76,29 @@ impl Form {
         Ok((stored, ManifestFile { manifest_length, key_metadata: Some(key.to_bytes()), ..manifest }))
     }
 
+    /// Refuses a plain file in an encrypted table.
+    pub(super) fn check_file(&self, file: &DataFile) -> Result<()> {
+        if self.key_length.is_none() || file.key_metadata.is_some() {
+            return Ok(());
+        }
+        Err(Error::Validation(format!(
+            "{}: is not encrypted, but the table is ({} is set): write its rows to the table instead of adding the file",
+            file.file_path, ENCRYPTION_TABLE_KEY.name
+        )))
+    }
+
+    /// Refuses a plain manifest, which has bounds, in an encrypted table.
+    pub(in crate::commit) fn check_manifest(&self, manifest: &ManifestFile) -> Result<()> {
+        if self.key_length.is_none() || manifest.key_metadata.is_some() {
+            return Ok(());
+        }
+        Err(Error::Validation(format!(
+            "{}: this manifest is not encrypted, but the table is ({} is set): write it with the table's \
+             new_manifest_writer",
+            manifest.manifest_path, ENCRYPTION_TABLE_KEY.name
+        )))
+    }
+
     /// The location of a file with this name.
     pub(super) fn location(&self, name: &str) -> String {
         format!("{}/{name}", self.folder)
@@ -66,7 +112,7 @@ pub(super) fn new_writer(
     content: ManifestContent,
     snapshot_id: i64,
 ) -> Result<ManifestWriter> {
-    Ok(ManifestWriter::new(ManifestOptions {
+    let writer = ManifestWriter::new(ManifestOptions {
         format_version: form.version,
         content,
         schema: &spec.schema,
@@ -75,7 +121,12 @@ pub(super) fn new_writer(
         first_row_id: None,
         compression: form.compression,
         sync: *Uuid::new_v4().as_bytes(),
-    })?)
+    })?;
+    Ok(if form.key_length.is_none() {
+        writer.that_is_plain(|key| KeyMetadata::from_bytes(key).is_ok())
+    } else {
+        writer
+    })
 }
 
 /// The compression of manifests and manifest lists.

@@ -6,10 +6,11 @@ use std::fmt;
 
 use icefield_format::manifest::ManifestContent;
 use icefield_format::manifest::list::ManifestFile;
-use icefield_format::metadata::{FormatVersion, Operation, Snapshot, TableMetadata};
+use icefield_format::metadata::{Operation, Snapshot, TableMetadata};
 
 use crate::commit::{
-    Arranged, Clustered, Clustering, Content, FileChanges, ManifestKey, Manifests, SummaryBuilder, assigned,
+    Arranged, Basis, Clustered, Clustering, Content, FileChanges, ManifestKey, Manifests, SummaryBuilder, assigned,
+    basis,
 };
 use crate::error::{Error, Result};
 use crate::limits::limits;
@@ -39,7 +40,7 @@ pub struct RewriteManifests {
 
 /// The result of the last attempt.
 struct Done {
-    basis: (FormatVersion, i32),
+    basis: Basis,
     /// The replaced manifests of the parent, and the number of live files in each.
     replaced: HashMap<ManifestKey, i64>,
     clustered: Clustered,
@@ -101,13 +102,7 @@ impl RewriteManifests {
     }
 
     /// Writes the manifests that replace those of the parent.
-    fn make(
-        &self,
-        base: &TableMetadata,
-        older: &[ManifestFile],
-        manifests: &Manifests,
-        basis: (FormatVersion, i32),
-    ) -> Result<Done> {
+    fn make(&self, base: &TableMetadata, older: &[ManifestFile], manifests: &Manifests, basis: Basis) -> Result<Done> {
         let mut replaced: HashMap<ManifestKey, i64> = HashMap::new();
         let deleted = older.iter().filter(|manifest| self.deleted.contains(&manifest.manifest_path));
         for manifest in deleted {
@@ -208,7 +203,7 @@ impl Content for RewriteManifests {
         manifests: &mut Manifests,
         _merge: bool,
     ) -> Result<Arranged> {
-        let basis = (base.format_version(), base.current_schema_id());
+        let basis = basis(base)?;
         let there: HashSet<ManifestKey> = older.iter().map(ManifestKey::of).collect();
         let before = self.done.take();
         if let Some(done) = &before {

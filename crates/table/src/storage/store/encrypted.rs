@@ -190,7 +190,11 @@ impl Output for EncryptedOutput {
             output.abort();
             return Err(error.into());
         }
-        output.write(ready.into())?;
+        if let Err(error) = output.write(ready.into()) {
+            // Otherwise the parts of an upload would stay in the store.
+            output.abort();
+            return Err(error);
+        }
         output.finish()
     }
 

@@ -298,7 +298,7 @@ fn field(rest: &mut &[u8], before: i64) -> Option<(i64, u8)> {
             let id = varint(rest)?;
             Some((i64::try_from(id >> 1).ok()?, ty))
         }
-        (delta, ty) => Some((before + i64::from(delta), ty)),
+        (delta, ty) => Some((before.checked_add(i64::from(delta))?, ty)),
     }
 }
 

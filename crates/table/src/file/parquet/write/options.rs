@@ -65,6 +65,11 @@ impl ParquetOptions {
         })
     }
 
+    /// Whether any column is to have a Bloom filter.
+    pub(crate) fn has_blooms(&self) -> bool {
+        !self.blooms.is_empty()
+    }
+
     /// The parquet crate's writer properties for files of this schema.
     pub(super) fn parquet(&self, schema: &Schema, file: &SchemaDescriptor) -> WriterProperties {
         let mut builder = WriterProperties::builder()

@@ -137,7 +137,8 @@ impl ParquetWriter {
             _ => None,
         };
         if let Some(key) = key {
-            properties = encrypted(&properties, key).map_err(|error| Error::invalid(format!("{path}: {error}")))?;
+            properties = encrypted(&properties, key, &layout.schema)
+                .map_err(|error| Error::invalid(format!("{path}: {error}")))?;
         }
         let sink = Sink::new(storage.output(&path)?);
         let writer = SerializedFileWriter::new(sink.clone(), layout.schema.clone(), properties)
@@ -335,11 +336,22 @@ impl FileWriter for ParquetWriter {
     }
 }
 
-/// Properties that encrypt the footer and all columns by the key of the file, as the Java library does.
-fn encrypted(properties: &WriterProperties, key: &KeyMetadata) -> Result<WriterPropertiesPtr, ParquetError> {
+/// Properties that encrypt the footer and all columns by the key of the file, as the Java library does. Without Bloom
+/// filters, which the library would store unencrypted.
+fn encrypted(
+    properties: &WriterProperties,
+    key: &KeyMetadata,
+    schema: &TypePtr,
+) -> Result<WriterPropertiesPtr, ParquetError> {
     let file = FileEncryptionProperties::builder(key.key.clone());
     let file = file.with_aad_prefix(key.aad_prefix.clone()).with_aad_prefix_storage(false).build()?;
-    Ok(Arc::new(properties.clone().into_builder().with_file_encryption_properties(file).build()))
+    let mut builder = properties.clone().into_builder().set_bloom_filter_enabled(false);
+    for column in SchemaDescriptor::new(schema.clone()).columns() {
+        if properties.bloom_filter_properties(column.path()).is_some() {
+            builder = builder.set_column_bloom_filter_enabled(column.path().clone(), false);
+        }
+    }
+    Ok(Arc::new(builder.with_file_encryption_properties(file).build()))
 }
 
 /// The error of a write: the store's own error if it failed, otherwise the encoder's.
