@@ -2946,6 +2946,10 @@ class ReadTask:
     def column_names(self) -> list[str]:
         """Names of the columns of the rows, in their order."""
 
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of the parts of data files that it reads."""
+
     def rows(
         self,
         storage: Storage,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -64,6 +65,11 @@ class Frames:
     def range(self, *_: int) -> Frames:
         return self
 
+    def where(self, _: str) -> Frames:
+        return self
+
+    selectExpr = where  # noqa: N815
+
     def mapInArrow(self, function: Any, _: object) -> bytes:  # noqa: N802
         pickled: bytes = cloudpickle.dumps(function)
         return pickled
@@ -112,3 +118,20 @@ def test_a_spark_task_makes_its_own_task_and_no_other(
     rows = list(function([pa.RecordBatch.from_pydict({"id": [count - 1]})]))
     assert len(made) == 1
     assert sum(batch.num_rows for batch in rows) == (1 if what == "rows" else 4)
+
+
+def test_spark_knows_how_large_a_table_is(spark: SparkSession, catalog: ice.Catalog) -> None:
+    """It took tables for the numbers of their tasks, and would have broadcast any of them in a join."""
+    from icefield.spark.sessions.session import estimated_bytes
+
+    texts = pa.array([random.randbytes(20).hex() for _ in range(50_000)])
+    table = catalog.create_table("db.large", pa.schema([("id", pa.int64()), ("s", pa.string())]))
+    for _ in range(2):
+        table.append(pa.table({"id": range(50_000), "s": texts}))
+    size = sum(table.inspect.files()["file_size_in_bytes"].to_pylist())
+    frame = ice_spark.read(spark, table, native=False)
+    assert size > 1 << 20
+    assert estimated_bytes(frame) >= size
+    assert (frame.count(), frame.select("id").distinct().count()) == (100_000, 50_000)
+    small = catalog.create_table("db.small", pa.schema([("id", pa.int64())])).append(pa.table({"id": [1]}))
+    assert estimated_bytes(ice_spark.read(spark, small, native=False)) < 100_000

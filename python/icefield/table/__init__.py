@@ -153,7 +153,7 @@ class Table(TableReads, BranchedTable):
         """
         found = diagnosed(self._state)
         if orphans:
-            found += orphans_of(self.maintenance)
+            found += orphans_of(self.maintenance.remove_orphans)
         return Diagnosis(found)
 
     def new_write(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from icefield._core import doctor as core_doctor
 from icefield._outputs.layout import counted, size_of
@@ -12,8 +12,9 @@ from icefield._outputs.printable import printable
 from icefield.errors import IcefieldError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from icefield._core import TableState
-    from icefield.table.maintenance import Maintenance
 
 __all__ = ["Advice", "Diagnosis", "diagnosed", "orphans_of"]
 
@@ -57,10 +58,10 @@ def diagnosed(state: TableState) -> list[Advice]:
     return [Advice(*values) for values in core_doctor(state)]
 
 
-def orphans_of(maintenance: Maintenance) -> list[Advice]:
+def orphans_of(search: Callable[[], Any]) -> list[Advice]:
     """Return the finding about files that nothing references, or why the folder cannot be searched for them."""
     try:
-        left = maintenance.remove_orphans()
+        left = search()
     except IcefieldError as error:
         repair = "table.maintenance.remove_orphans()"
         return [Advice("orphan-files", "", f"the folder was not searched: {error}", 0, 0, repair)]

@@ -17,7 +17,6 @@ from icefield.moments import milliseconds_of
 if TYPE_CHECKING:
     from icefield._core import OrphanRequest, TableState
     from icefield._inputs.identifiers import Identifier
-    from icefield.table import Table
     from icefield.table.catalog import TableCatalog
 
     AnyCatalog: TypeAlias = TableCatalog[Any, Any, Any]
@@ -119,7 +118,7 @@ def _other_places(catalog: AnyCatalog, own: Identifier) -> Iterator[tuple[str, s
             yield from ((name, place) for place in given if place)
 
 
-def _places_of_table(table: Table) -> Iterator[str]:
+def _places_of_table(table: Any) -> Iterator[str]:
     """List folders of a table, and files that may be in folders that it had before it was moved or renamed."""
     yield table.location()
     yield from (folder for folder in map(table.properties.get, _FOLDERS) if folder)

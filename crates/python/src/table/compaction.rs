@@ -236,8 +236,10 @@ fn rewrite_group(
 /// The new state; snapshots; whether an earlier run made it; numbers.
 type Maintained<const N: usize> = (Option<PyTableState>, Vec<i64>, bool, [i64; N]);
 
-/// Rewrite position delete files. The numbers are those of replaced and of new files, and their bytes; then the errors of
-/// groups and commits that others outlived.
+/// The same, and the errors of groups and commits that others outlived.
+type Rewritten<const N: usize> = (Option<PyTableState>, Vec<i64>, bool, [i64; N], Vec<String>);
+
+/// Rewrite position delete files. The numbers are those of replaced and of new files, and their bytes.
 #[pyfunction]
 #[pyo3(signature = (state, catalog, identifier, request, *, traffic=None))]
 fn rewrite_position_deletes(
@@ -247,7 +249,7 @@ fn rewrite_position_deletes(
     identifier: Py<PyAny>,
     request: Named<Request>,
     traffic: Option<&Bound<'_, PyTraffic>>,
-) -> Result<(Option<PyTableState>, Vec<i64>, bool, [i64; 4], Vec<String>)> {
+) -> Result<Rewritten<4>> {
     let (state, Named(request)) = (state.get(), request);
     let table = opened(state, catalog, identifier, traffic)?;
     let options = request.options.clone().into_iter().collect();

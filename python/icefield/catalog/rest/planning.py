@@ -153,7 +153,7 @@ class ServerPlanner:
         return pages
 
     def _cancel(self, plan_id: str) -> None:
-        """Tell the server that the plan is no longer needed, so that it frees what it keeps."""
+        """Cancel the plan, so that the server frees what it keeps."""
         with suppress(IcefieldError):
             if self._client.config.endpoints.offer(endpoints.CANCEL_PLAN):
                 self._asked(endpoints.CANCEL_PLAN, {"plan-id": plan_id})

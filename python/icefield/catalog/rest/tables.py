@@ -36,6 +36,7 @@ from icefield.errors import (
     NoSuchTableError,
     RESTError,
     TableAlreadyExistsError,
+    UnsupportedFeatureError,
 )
 from icefield.table import CreateTableTransaction, Table
 

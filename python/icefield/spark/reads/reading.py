@@ -230,7 +230,27 @@ def decoded(
                 yield from task_rows(packed[place], storage, schema, memory_limit)
 
     with drivers_python():
-        return spark.range(0, len(packed), 1, len(packed)).mapInArrow(rows, schema)
+        return _numbers(spark, len(packed), sum(task.size_in_bytes for task in tasks)).mapInArrow(rows, schema)
+
+
+#: Bytes of a number in Spark's estimates.
+_NUMBER = 8
+#: Tables of this size or more have the same estimate: no session broadcasts them.
+_LARGE = 1 << 30
+
+
+def _numbers(spark: SparkSession, tasks: int, size: int) -> DataFrame:
+    """Return a number for each task, one a partition, that Spark takes for so many bytes.
+
+    Spark estimates the rows of a Python function by what it is called with, and would broadcast a whole table that it
+    takes for some numbers. So these are chosen from as many numbers as the rows have bytes, which costs a task at most
+    a tenth of a second.
+    """
+    each = 1 + min(size, _LARGE) // (_NUMBER * tasks)
+    numbers = spark.range(0, tasks * each, 1, tasks)
+    if each == 1:
+        return numbers
+    return numbers.where(f"id % {each} = 0").selectExpr(f"id div {each} AS id")
 
 
 def task_rows(

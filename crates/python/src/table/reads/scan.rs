@@ -494,6 +494,12 @@ impl PyReadTask {
         self.0.wanted.projection.fields().iter().map(|field| field.name.as_str()).collect()
     }
 
+    /// Bytes of the parts of data files that it reads.
+    #[getter]
+    fn size_in_bytes(&self) -> u64 {
+        self.0.parts.iter().map(|part| part.length).fold(0, u64::saturating_add)
+    }
+
     /// Return the rows as they are read, in the types of ``schema`` if it is given.
     #[pyo3(signature = (storage, *, schema=None, batch_size=None, memory_limit=None, dictionary_columns=None))]
     fn rows(

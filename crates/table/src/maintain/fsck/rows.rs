@@ -202,7 +202,8 @@ fn check_partition(check: &Check<'_>, at: At<'_>, file: &DataFile, schema: &Sche
                 (Some(found), Some(value)) => same(found, value),
                 (found, value) => found == value,
             };
-            if !is_same && !(is_truncated(&ty) && value.is_none()) {
+            let is_cut = is_truncated(&ty) && value.is_none();
+            if !is_same && !is_cut {
                 let name = format!("partition.{}", field.name);
                 at.error("rows-partition", &name, format!("{found:?}, as of a row"), format!("{value:?}"));
                 return Ok(());

@@ -271,10 +271,9 @@ impl Iterator for Listing {
         if page.is_empty() {
             return None;
         }
-        // Tools mark folders of S3 and GCS by an empty object `folder/`, of which object_store drops the slash.
-        let is_marker = |about: &ObjectMeta| {
-            about.size == 0 && about.location.filename().is_none_or(|name| !name.contains('.'))
-        };
+        // Tools mark folders of S3 and GCS by an empty object `folder/`; object_store drops the slash.
+        let is_marker =
+            |about: &ObjectMeta| about.size == 0 && about.location.filename().is_none_or(|name| !name.contains('.'));
         let page: Vec<ObjectMeta> = page.into_iter().filter(|about| !is_marker(about)).collect();
         let entry = |about: ObjectMeta| Entry {
             path: about.location.to_string(),
