@@ -78,7 +78,7 @@ impl Scan {
         (!names.is_empty() && names.len() < all.len()).then_some(names)
     }
 
-    /// The filter as a server takes it; `None` if there is none, or if it names what the protocol does not have:
+    /// The filter as a server takes it; `None` without one, or if it names what the protocol does not have:
     /// metadata columns, values inside variants, and boxes. Readers test that filter.
     fn sent_filter(&self, filter: &BoundExpr) -> Result<Option<Json>> {
         let is_known = filter.predicates().all(|predicate| {
