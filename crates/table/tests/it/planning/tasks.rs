@@ -126,7 +126,7 @@ fn hostile_bytes_are_refused() {
     }
     let text = String::from_utf8(document).unwrap();
     for (from, to) in [
-        ("\"form\":7", "\"form\":4"),
+        ("\"form\":8", "\"form\":4"),
         ("\"spec\":0", "\"spec\":7"),
         ("\"tuple\":[", "\"tuple\":[null,"),
         ("\"residual\":0", "\"residual\":7"),
@@ -136,7 +136,7 @@ fn hostile_bytes_are_refused() {
         assert!(text.contains(from), "{from}");
         refused(text.replace(from, to).as_bytes(), from);
     }
-    let deep = format!("{{\"form\":7,\"schema\":{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!("{{\"form\":8,\"schema\":{}{}", "[".repeat(100_000), "]".repeat(100_000));
     refused(deep.as_bytes(), "deep");
     assert!(unpack(&pack(&vec![b' '; 1 << 24]).unwrap()).is_err(), "a bomb");
 }
