@@ -351,8 +351,9 @@ impl Writer<'_> {
         written.extend(added.iter().cloned());
         done.added_delete_files += added.len();
         done.added_bytes += bytes(&mut added.iter().map(|file| file.file_size_in_bytes));
-        removed.into_values().cloned().try_for_each(|file| content.delete_delete_file(file))?;
-        added.into_iter().try_for_each(|file| content.add_delete_file(file, Some(number_of)))
+        // With partial progress, a group that fails here must not have removed what it has not replaced.
+        added.into_iter().try_for_each(|file| content.add_delete_file(file, Some(number_of)))?;
+        removed.into_values().cloned().try_for_each(|file| content.delete_delete_file(file))
     }
 }
 
