@@ -22,13 +22,6 @@ QUICKLY = {"commit.status-check.num-retries": "1", "commit.status-check.min-wait
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    with served(tmp_path) as made:
-        made.namespaces["n",] = {}
-        yield made
-
-
-@pytest.fixture
 def catalog(server: Server) -> Iterator[ice.Catalog]:
     with ice.load_catalog("c", uri=server.uri) as made:
         yield made

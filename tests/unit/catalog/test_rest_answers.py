@@ -15,16 +15,9 @@ import pytest
 
 import icefield as ice
 from icefield import errors
-from worlds.rest_server import After, Answer, Breaks, Server, error, served
+from worlds.rest_server import After, Answer, Breaks, Server, error
 
 ROWS = pa.table({"id": [1]})
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    with served(tmp_path) as made:
-        made.namespaces["n",] = {}
-        yield made
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from icefield.catalog.rest import RestCatalog, credentials
 from icefield.catalog.rest.credentials import replaced, vended, warn_of_places
 from icefield.encryption import MemoryKeys
 from icefield.errors import UnsupportedFeatureError
-from worlds.rest_server import Server, error, served
+from worlds.rest_server import Server, error
 
 ROWS = pa.table({"id": [1]})
 LOCATION = "s3://bucket/wh/n/t"
@@ -148,13 +148,6 @@ def test_when_credentials_are_renewed() -> None:
         assert found.due_ms is not None
         assert abs(found.due_ms - now - due) < 1000
     assert vended({"config": {names[0]: "soon"}}, LOCATION, {}).expires_ms is None
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    with served(tmp_path) as made:
-        made.namespaces["n",] = {}
-        yield made
 
 
 def keys(server: Server, name: str, life: float) -> dict[str, Any]:
@@ -369,13 +362,15 @@ def test_executors_renew_credentials(
     later(monkeypatch, 3500)
     before = len(server.asked)
     found = str(storage.__reduce__()[1][0]["s3.access-key-id"])
+    # Reports of the driver come when they come.
+    requests = [one for one in server.asked[before:] if not one.path.endswith("/metrics")]
     if offered and "auth.type" not in properties:
         assert found == "second"
-        [asked] = server.asked[before:]
+        [asked] = requests
         assert asked.headers.get("authorization") == (f"Bearer {properties['token']}" if properties else None)
     else:
         assert found == "first"
-        assert not server.asked[before:]
+        assert not requests
         assert "UnsupportedFeatureError: outside of the process with the catalog" in caplog.text
     assert storage.__reduce__()[1][0]["s3.region"] == "r"
     assert [task.rows(storage).to_pyarrow().read_all() for task in tasks] == [ROWS]

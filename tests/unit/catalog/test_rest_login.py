@@ -10,7 +10,7 @@ import pickle
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from html import escape
 from pathlib import Path
@@ -50,13 +50,6 @@ class Guard:
         if asked.headers.get("authorization") not in self.valid:
             return error(401, "NotAuthorizedException", f"who is {asked.headers.get('authorization')}?")
         return None
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    with served(tmp_path) as made:
-        made.namespaces["n",] = {}
-        yield made
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,16 +12,9 @@ import icefield as ice
 from icefield import errors
 from icefield.table import Table
 from worlds.rest_plans import Plans
-from worlds.rest_server import Server, error, served
+from worlds.rest_server import Server, error
 
 ROWS = pa.table({"id": range(6), "region": ["eu", "us"] * 3, "size": [0.5 * n for n in range(6)]})
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    with served(tmp_path) as made:
-        made.namespaces["n",] = {}
-        yield made
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +10,7 @@ import pytest
 
 import icefield as ice
 from icefield.catalog.rest import RestCatalog
-from worlds.rest_server import After, Answer, Asked, Breaks, Server, error, served
+from worlds.rest_server import After, Answer, Asked, Breaks, Server, error
 
 ROWS = pa.table({"id": [1, 2]})
 QUICKLY = {
@@ -19,13 +18,6 @@ QUICKLY = {
     "commit.status-check.num-retries": "1",
     "commit.status-check.min-wait-ms": "1",
 }
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    with served(tmp_path) as made:
-        made.namespaces["n",] = {}
-        yield made
 
 
 @pytest.fixture

@@ -291,6 +291,24 @@ def test_files_stay_of_a_branch_or_tag_that_was_created_while_its_snapshot_expir
     assert catalog.load_table("n.t").scan().count() == 2
 
 
+def test_a_staged_snapshot_does_not_follow_one_that_expired_meanwhile(catalog: Service) -> None:
+    """A service adds snapshots with any parent, and files of this one were deleted."""
+    table, _, last = expiring(catalog, **{"write.wap.enabled": "true"})
+    other = catalog.load_table("n.t")
+
+    def expire() -> None:
+        other.overwrite(ROWS)
+        other.refresh().expire_snapshots(older_than=FUTURE, retain_last=1)
+
+    catalog.meanwhile = expire
+    with pytest.raises(ice.CommitStateUnknownException, match=f"there is no snapshot {last}"):
+        table.append(ROWS, snapshot_properties={"wap.id": "w"})
+    now = catalog.load_table("n.t")
+    assert now.snapshot_by_id(last) is None
+    assert [one.snapshot_id for one in now.snapshots()] == [now.metadata.current_snapshot_id]
+    assert now.scan().count() == ROWS.num_rows
+
+
 def test_a_branch_that_moved_to_an_expiring_snapshot_keeps_it(catalog: Service) -> None:
     table, first, _ = expiring(catalog)
     files = data_files(catalog)
