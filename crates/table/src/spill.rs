@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::interrupt;
 
 /// Bytes read or written at once.
-const BUFFER_BYTES: usize = 256 << 10;
+pub(crate) const BUFFER_BYTES: usize = 256 << 10;
 
 /// A temporary file for any number of streams, one after the other.
 #[derive(Debug)]

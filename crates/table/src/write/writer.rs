@@ -283,6 +283,8 @@ impl Lanes {
 
     fn close(&mut self) -> Result<()> {
         let shared = &self.shared;
+        // No more rows: the file is deleted as soon as its last run is merged.
+        shared.spill.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let [lane] = self.lanes.as_mut_slice() {
             return lane.close(shared, true);
         }
@@ -438,7 +440,9 @@ impl Lane {
         if self.runs.is_empty() {
             return self.append_all(shared, sorter.sort(&pending, SORTED_ROWS)?, side_by_side);
         }
-        let merged = self.runs.merge(sorter, &pending)?;
+        // The other half is for the rows that are left in memory.
+        let memory = shared.config.memory_bytes / 2 / if side_by_side { 1 } else { runtime::threads() };
+        let merged = self.runs.merge(sorter, &pending, memory)?;
         drop(pending);
         self.append_all(shared, merged, side_by_side)
     }
