@@ -122,6 +122,43 @@ def test_rows_are_sorted(
     assert table.inspect.files()["sort_order_id"].to_pylist() == [0]
 
 
+@pytest.mark.parametrize(
+    "call",
+    [{"where": "ID >= 0"}, {"sort_order": "S desc, bucket(4, Id)"}, {"sort_order": "zorder(ID, s)"}],
+    ids=str,
+)
+def test_names_are_compared_as_the_call_says(catalog: ice.catalog.Catalog, call: dict[str, Any]) -> None:
+    table = table_of(catalog)
+    before = content(table)
+    with pytest.raises(ice.errors.IcefieldError, match="ID|Id|S"):
+        table.maintenance.compact(options=ALL, **call)
+    done = table.maintenance.compact(options=ALL, case_sensitive=False, **call)
+    assert counts(done) == (4, 1, 0, 1)
+    assert content(table) == before
+
+
+@pytest.mark.parametrize("on_workers", [False, True])
+@pytest.mark.parametrize("memory", [None, 1])
+def test_deletes_beyond_memory_are_applied(catalog: ice.catalog.Catalog, memory: int | None, on_workers: bool) -> None:
+    """Files of a group share their deletes, as far as memory holds them."""
+    table = table_of(catalog, 6, properties={"format-version": "2", "write.delete.granularity": "partition"})
+    table.delete("id in (1, 11, 21, 31)")
+    for number in (2, 12, 40):
+        with table.upsert_stream("id") as stream:
+            stream.delete(pa.table({"id": pa.array([number, number + 1], pa.int64())}))
+    before = content(table)
+    options = {**ALL, "max-file-group-input-files": 3}
+    if on_workers:
+        plan = table.maintenance.new_compaction(options=options)
+        results = [rewrite_files(task, table.storage, memory_limit=memory) for task in plan.tasks()]
+        table.maintenance.commit_compaction(plan, results)
+    else:
+        table.maintenance.compact(options=options, memory_limit=memory)
+    assert [row["id"] for row in before] == sorted({*range(60)} - {1, 2, 3, 11, 12, 13, 21, 31, 40, 41})
+    assert content(table) == before
+    assert len(table.scan().plan_files()) == 2
+
+
 def test_sorted_rows_are_divided_evenly_and_known_as_sorted(catalog: ice.catalog.Catalog) -> None:
     table = table_of(catalog, sort_order=["s"])
     size = sum(table.inspect.files()["file_size_in_bytes"].to_pylist())

@@ -79,6 +79,28 @@ fn rows_of(
     chosen: Option<Chosen>,
 ) -> Result<BatchStream> {
     options.check()?;
+    let deletes = Arc::new(Deletes::new(storage, &task.wanted, &task.parts, limits)?.choosing(chosen));
+    rows_without(task, storage, limit, &deletes, options)
+}
+
+/// The rows of a task without those that these deletes delete, which other tasks may share.
+pub(crate) fn rows_sharing(
+    task: ReadTask,
+    storage: &Storage,
+    deletes: &Arc<Deletes>,
+    options: &ReadOptions,
+) -> Result<BatchStream> {
+    options.check()?;
+    rows_without(task, storage, None, deletes, options)
+}
+
+fn rows_without(
+    task: ReadTask,
+    storage: &Storage,
+    limit: Option<usize>,
+    deletes: &Arc<Deletes>,
+    options: &ReadOptions,
+) -> Result<BatchStream> {
     let output = task.wanted.arrow()?;
     // // Limits are usually small, so reading ahead would be wasted.
     let threads = match limit {
@@ -88,7 +110,6 @@ fn rows_of(
     if let Some(progress) = &options.progress {
         progress.expect(task.parts.len());
     }
-    let deletes = Arc::new(Deletes::new(storage, &task.wanted, &task.parts, limits)?.choosing(chosen));
     let open = |part: FilePart| -> OpenParts {
         let (storage, wanted, output) = (storage.clone(), task.wanted.clone(), output.clone());
         let deletes = deletes.clone();

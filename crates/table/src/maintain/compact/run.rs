@@ -10,6 +10,7 @@ use super::outcome::{Compacted, Rewritten, made_before};
 use super::plan::CompactionPlan;
 use super::progress::Progress;
 use super::request::{Compaction, without_key};
+use super::task::Share;
 use crate::error::{Error, Result};
 use crate::operation::matching::MEMORY_LIMIT;
 use crate::operation::rewrite_groups::{Names, discard};
@@ -103,12 +104,12 @@ impl<'a> Run<'a> {
         let storage = &self.plan.scan.storage;
         let memory = self.plan.request.memory.unwrap_or(MEMORY_LIMIT);
         let width = self.plan.settings.concurrent.min(runtime::threads()).min(batch.len());
-        let stopped = AtomicBool::new(false);
+        let (share, stopped) = (Share::new(width, memory), AtomicBool::new(false));
         let results: Mutex<Vec<(usize, Result<Vec<DataFile>>)>> = Mutex::new(Vec::new());
         let outcome = runtime::for_each(batch, width, |place, group| {
             let names = Names::Alone(self.plan.operation);
             let task = self.plan.task(first + place);
-            let result = task.and_then(|task| task.run(storage, names, width, memory, &stopped));
+            let result = task.and_then(|task| task.run(storage, names, &share, &stopped));
             let reported = match &result {
                 Ok(files) if !stopped.load(Ordering::Relaxed) => self.progress.group(first + place, group, files),
                 _ => Ok(()),

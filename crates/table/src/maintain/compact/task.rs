@@ -20,8 +20,9 @@ use crate::operation::distributed::Kind;
 use crate::operation::matching::MEMORY_LIMIT;
 use crate::operation::rewrite_groups::{Layout, Names, Rewrite, RowOrder, discard};
 use crate::plan::tasks::ReadTask;
+use crate::read::deletes::{Deletes, Kept};
 use crate::read::options::ReadOptions;
-use crate::read::task::rows_with;
+use crate::read::task::rows_sharing;
 use crate::read::wire as parts_wire;
 use crate::runtime;
 use crate::storage::Storage;
@@ -31,6 +32,21 @@ use crate::write::wire as files_wire;
 
 const TASK: Kind = Kind { magic: *b"ICECOMP\x01", name: "a task of a compaction" };
 const WRITTEN: Kind = Kind { magic: *b"ICECOMW\x01", name: "a result of a task of a compaction" };
+
+/// What groups that are rewritten at a time share.
+#[derive(Debug)]
+pub(super) struct Share {
+    groups: usize,
+    memory: usize,
+    deletes: Arc<Kept>,
+}
+
+impl Share {
+    /// A share of `memory` bytes for each of `groups` groups. A quarter of all is for deletes.
+    pub(super) fn new(groups: usize, memory: usize) -> Self {
+        Self { groups: groups.max(1), memory, deletes: Arc::new(Kept::new(memory / 4)) }
+    }
+}
 
 /// Everything that is needed to rewrite a group, except the storage.
 #[derive(Debug, Clone)]
@@ -52,7 +68,7 @@ pub struct GroupTask {
     pub(super) files: Option<u64>,
     /// The size at which a new file is closed.
     pub(super) file_bytes: i64,
-    /// Rows of its files, if their manifests say so.
+    /// Rows of its files that deletion vectors leave, if their manifests say so.
     pub(super) rows: Option<i64>,
     /// Whether any delete file applies to its files.
     pub(super) has_deletes: bool,
@@ -93,8 +109,7 @@ struct WrittenForm {
 }
 
 impl GroupTask {
-    /// Writes the rows to new files. `groups` groups are rewritten at a time, with `memory` bytes together. Nothing is
-    /// written if `stopped` is set meanwhile.
+    /// Writes the rows to new files. Nothing is written if `stopped` is set meanwhile.
     ///
     /// # Errors
     /// An error of the files or the storage; no new file of the group is left then.
@@ -102,15 +117,18 @@ impl GroupTask {
         &self,
         storage: &Storage,
         names: Names,
-        groups: usize,
-        memory: usize,
+        share: &Share,
         stopped: &AtomicBool,
     ) -> Result<Vec<DataFile>> {
         let Some(first) = self.tasks.first() else { return Ok(Vec::new()) };
-        let units = (runtime::threads() / groups.max(1)).clamp(1, self.tasks.len());
-        // Half for reading, half for writing.
-        let memory = (memory / groups.max(1) / units / 2).max(1);
-        let threads = (runtime::threads() / groups.max(1) / units).max(1);
+        let units = (runtime::threads() / share.groups).clamp(1, self.tasks.len());
+        let of_deletes = if self.has_deletes { share.deletes.most() } else { 0 };
+        // Of the rest, half for reading, half for writing.
+        let memory = ((share.memory - of_deletes) / share.groups / units / 2).max(1);
+        let threads = (runtime::threads() / share.groups / units).max(1);
+        let parts = self.tasks.iter().flat_map(|task| &task.parts);
+        let deletes = Deletes::new(storage, &first.wanted, parts, &limits()?)?.within(&share.deletes);
+        let deletes = Arc::new(deletes);
         let rewrite = Rewrite {
             storage,
             metadata: &self.table,
@@ -131,7 +149,7 @@ impl GroupTask {
                 order: self.order.clone(),
                 files: self.files,
             };
-            let files = rewrite.write(self.number, layout, || rows(storage, task, memory, threads), &failed);
+            let files = rewrite.write(self.number, layout, || rows(storage, task, &deletes, memory, threads), &failed);
             let files = files.inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
             written.lock().unwrap_or_else(PoisonError::into_inner).extend(files);
             Ok(())
@@ -148,7 +166,7 @@ impl GroupTask {
         Ok(written)
     }
 
-    /// Rejects new files with other numbers of rows than the old ones: without deletes all rows are there again.
+    /// Rejects new files with more rows than the old ones have left, or with fewer unless deletes apply to them.
     fn check_rows(&self, written: &[DataFile]) -> Result<()> {
         let after = written.iter().map(|file| file.record_count).fold(0, i64::saturating_add);
         match self.rows {
@@ -169,7 +187,8 @@ impl GroupTask {
     pub fn rewrite(&self, storage: &Storage, attempt: u64, memory: Option<usize>) -> Result<Vec<u8>> {
         let task = u32::try_from(self.number).unwrap_or(u32::MAX);
         let names = Names::Task { operation: self.operation, task, attempt };
-        let files = self.run(storage, names, 1, memory.unwrap_or(MEMORY_LIMIT), &AtomicBool::new(false))?;
+        let files =
+            self.run(storage, names, &Share::new(1, memory.unwrap_or(MEMORY_LIMIT)), &AtomicBool::new(false))?;
         let sealed = || {
             let section = files_wire::to_bytes(&files, self.table.current_schema(), &self.spec)?;
             let form = WrittenForm { operation: self.operation, number: self.number };
@@ -274,8 +293,14 @@ fn damaged() -> Error {
     Error::invalid("not a task of a compaction: its parts do not fit together")
 }
 
-fn rows(storage: &Storage, task: &ReadTask, memory: usize, threads: usize) -> Result<BatchStream> {
+fn rows(
+    storage: &Storage,
+    task: &ReadTask,
+    deletes: &Arc<Deletes>,
+    memory: usize,
+    threads: usize,
+) -> Result<BatchStream> {
     let options = ReadOptions { memory: Some(memory), ..ReadOptions::default() };
     let threads = options.threads(threads, &task.parts);
-    Ok(rows_with(task.clone(), storage, None, &limits()?, &options)?.with_width(threads))
+    Ok(rows_sharing(task.clone(), storage, deletes, &options)?.with_width(threads))
 }

@@ -24,12 +24,19 @@ pub(super) fn unexpected() -> Error {
 pub struct Kept {
     most: usize,
     bytes: AtomicUsize,
+    /// The budget that this one is a part of.
+    whole: Option<Arc<Self>>,
 }
 
 impl Kept {
     /// A budget of `most` bytes.
     pub fn new(most: usize) -> Self {
-        Self { most, bytes: AtomicUsize::new(0) }
+        Self { most, bytes: AtomicUsize::new(0), whole: None }
+    }
+
+    /// A budget within that of several reads together. What it holds is given back when it is dropped.
+    pub fn part_of(whole: &Arc<Self>) -> Self {
+        Self { most: whole.most, bytes: AtomicUsize::new(0), whole: Some(whole.clone()) }
     }
 
     /// The budget in bytes.
@@ -38,12 +45,24 @@ impl Kept {
     }
 
     fn keep(&self, bytes: usize) -> bool {
+        if self.whole.as_ref().is_some_and(|whole| !whole.keep(bytes)) {
+            return false;
+        }
+        // A part has the limit of the whole, which has just taken the bytes.
         let sum = |kept: usize| kept.checked_add(bytes).filter(|sum| *sum <= self.most);
         self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok()
     }
 
     fn release(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.whole.iter().for_each(|whole| whole.release(bytes));
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let held = *self.bytes.get_mut();
+        self.whole.iter().for_each(|whole| whole.release(held));
     }
 }
 
@@ -140,6 +159,19 @@ mod tests {
                 .unwrap();
         }
         assert_eq!((loads.get(), kept.bytes.load(Ordering::Relaxed)), (3, 0));
+    }
+
+    #[test]
+    fn parts_share_a_budget_and_give_back_what_they_hold() {
+        let whole = Arc::new(Kept::new(10));
+        let (one, other) = (Kept::part_of(&whole), Kept::part_of(&whole));
+        assert!(one.keep(6) && !other.keep(6) && other.keep(4));
+        other.release(1);
+        assert_eq!(whole.bytes.load(Ordering::Relaxed), 9);
+        drop(one);
+        assert!(other.keep(7) && !other.keep(1));
+        drop(other);
+        assert_eq!(whole.bytes.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -30,7 +30,8 @@ use crate::plan::projection::wanted::Wanted;
 use crate::plan::tasks::part::{DeletePart, FilePart};
 use crate::storage::Storage;
 use equality::EqualityFiles;
-use load::{Id, Kept, Shared, id, unexpected};
+pub(crate) use load::Kept;
+use load::{Id, Shared, id, unexpected};
 use part::PartDeletes;
 use positions::{MOST_PRUNED, Positions, WantedData};
 
@@ -68,7 +69,12 @@ struct PositionFile {
 
 impl Deletes {
     /// The deletes of some parts; each part may call [`Deletes::of`] once.
-    pub fn new(storage: &Storage, wanted: &Arc<Wanted>, parts: &[FilePart], limits: &Limits) -> Result<Self> {
+    pub fn new<'p>(
+        storage: &Storage,
+        wanted: &Arc<Wanted>,
+        parts: impl IntoIterator<Item = &'p FilePart>,
+        limits: &Limits,
+    ) -> Result<Self> {
         let mut own = Self {
             storage: storage.clone(),
             wanted: wanted.clone(),
@@ -88,6 +94,12 @@ impl Deletes {
         }
         own.equality.finish()?;
         Ok(own)
+    }
+
+    /// The same, within a memory budget that other reads have too.
+    #[must_use]
+    pub(crate) fn within(self, kept: &Arc<Kept>) -> Self {
+        Self { kept: Kept::part_of(kept), ..self }
     }
 
     /// The same, restricted to some rows.
