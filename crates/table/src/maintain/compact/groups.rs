@@ -38,6 +38,17 @@ pub(super) struct Input {
     pub(super) vectors: Vec<DataFile>,
 }
 
+impl Input {
+    /// The rows that deletion vectors leave, of which other deletes may delete more; below zero if its manifest does not
+    /// say how many it has.
+    pub(super) fn rows_left(&self) -> i64 {
+        let rows = self.file.record_count;
+        let deleted = self.vectors.iter().map(|vector| vector.record_count.max(0)).fold(0, i64::saturating_add);
+        // A vector of more rows than the file has does not say how many are left.
+        if deleted > rows { rows } else { rows - deleted }
+    }
+}
+
 /// A file of the plan.
 #[derive(Debug, Clone, Copy)]
 struct Found {
@@ -168,5 +179,22 @@ impl KnownDeletes<'_> {
         let rows = if is_about_one_file(&delete) { delete.file.record_count } else { 0 };
         slot.into_iter().for_each(|slot| *slot = Some(rows));
         Ok(rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_vectors_have_deleted_are_not_expected() {
+        let file = |record_count| DataFile { record_count, ..DataFile::default() };
+        for (rows, vectors, left) in
+            [(10, &[][..], 10), (10, &[4], 6), (10, &[10], 0), (10, &[-1], 10), (10, &[11], 10), (-1, &[4], -1)]
+        {
+            let vectors = vectors.iter().copied().map(file).collect();
+            let input = Input { file: file(rows), place: (0, 0), has_deletes: true, vectors };
+            assert_eq!(input.rows_left(), left, "{rows}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use icefield_format::metadata::{FormatVersion, TableMetadata};
 use uuid::Uuid;
 
 use super::super::deletes::{remove_dangling_deletes, require_branch};
-use super::groups::{Group, groups};
+use super::groups::{Group, Input, groups};
 use super::outcome::{Compacted, Rewritten, made_before};
 use super::request::{Compaction, without_key};
 use super::settings::Settings;
@@ -76,7 +76,7 @@ impl CompactionPlan {
         let group = group.ok_or_else(|| Error::invalid(format!("the compaction has no group {number}")))?;
         // Rows of several partitions go to several files anyway.
         let is_of_one = group.partition.is_some() || self.settings.spec.is_unpartitioned();
-        let mut counts = group.inputs.iter().map(|input| input.file.record_count);
+        let mut counts = group.inputs.iter().map(Input::rows_left);
         let add = |sum: i64, rows: i64| (rows >= 0).then(|| sum.saturating_add(rows));
         let divided = self.settings.strategy.sorts && is_of_one;
         Ok(GroupTask {
@@ -155,8 +155,8 @@ impl CompactionPlan {
     /// the files.
     ///
     /// # Errors
-    /// Results of another compaction, or two of one group; with an idempotency key, not the results of all groups; [`crate::Error::TableReplaced`] if it was planned for another
-    /// table; errors of the commit.
+    /// Results of another compaction, or two of one group; with an idempotency key, not the results of all groups;
+    /// [`crate::Error::TableReplaced`] if it was planned for another table; errors of the commit.
     pub fn commit(&self, table: &Table, results: &[Vec<u8>]) -> Result<Compacted> {
         let metadata = self.metadata();
         require_same_table(metadata.table_uuid(), table.metadata(), &table.committed().location)?;
@@ -166,9 +166,15 @@ impl CompactionPlan {
         let (mut rewritten, mut known) = (Vec::with_capacity(results.len()), HashSet::new());
         for result in results {
             let (number, files) = written(result, self.operation, metadata, &self.settings.spec)?;
-            let group = self.groups.get(number).filter(|_| known.insert(number)).ok_or_else(|| {
-                Error::invalid(format!("two results are of group {number}: one of them is of an attempt that lost"))
+            let group = self.groups.get(number).ok_or_else(|| {
+                let groups = self.groups.len();
+                Error::invalid(format!("a result is of group {number}, and the compaction has only {groups} groups"))
             })?;
+            if !known.insert(number) {
+                return Err(Error::invalid(format!(
+                    "two results are of group {number}: one of them is of an attempt that lost"
+                )));
+            }
             rewritten.push(Rewritten { group, files });
         }
         if self.request.snapshot.properties.contains_key(IDEMPOTENCY_KEY) && rewritten.len() < self.groups.len() {
