@@ -113,6 +113,9 @@ QUERIES = [
     ("CALL c.system.nosuch()", "line 1, column 6: unknown procedure 'nosuch'"),
     ("CALL c.other.ancestors_of('db.t')", "expected c.system.procedure(...)"),
     ("CALL c.system.rewrite_data_files(table => 'db.t', strategy => 'x')", "expected the strategy binpack or sort"),
+    # Names of columns are those of the session, which ignores the case of letters; no file is chosen.
+    ("CALL c.system.rewrite_data_files(table => 'db.t', where => 'ID = 9', sort_order => 'NAME')", [(0, 0, 0, 0, 0)]),
+    ("CALL c.system.rewrite_position_delete_files(table => 'db.t', where => 'ID = 9')", [(0, 0, 0, 0)]),
     ("CALL c.system.ancestors_of(tabel => 'db.t')", "unknown parameter 'tabel'; did you mean table?"),
 ]  # fmt: skip
 

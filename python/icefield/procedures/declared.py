@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from icefield.catalog import Catalog
 
 __all__ = [
+    "LETTER_CASE",
     "Arguments",
     "Column",
     "Parameter",
@@ -30,8 +31,11 @@ ParameterType: TypeAlias = Literal[
     "table", "string", "long", "int", "boolean", "timestamp", "array<long>", "array<string>", "map<string,string>"
 ]
 ResultType: TypeAlias = Literal["long", "int", "string", "timestamp"]
-#: Arguments of a procedure by the names of its parameters; those that were not passed are missing.
+#: Arguments of a procedure by the names of its parameters; those that were not passed are missing. `LETTER_CASE` may be
+#: among them.
 Arguments: TypeAlias = dict[str, object]
+#: No parameter, but a setting of Spark's session: whether names of columns are case-sensitive; by default they are.
+LETTER_CASE = "case-sensitive"
 
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 _FLAGS = {"true": True, "false": False}

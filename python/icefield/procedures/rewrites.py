@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from icefield.procedures.declared import Arguments, Column, Parameter, Procedure
+from icefield.procedures.declared import LETTER_CASE, Arguments, Column, Parameter, Procedure
 from icefield.procedures.snapshots import named_table
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def _rewrite_data_files(catalog: Catalog, arguments: Arguments) -> list[tuple[ob
         sort_order=cast("str | None", arguments.get("sort_order")),
         options=cast("dict[str, str] | None", arguments.get("options")),
         branch=cast("str", arguments.get("branch", "main")),
+        case_sensitive=bool(arguments.get(LETTER_CASE, True)),
     )
     return [
         (
@@ -38,7 +39,9 @@ def _rewrite_data_files(catalog: Catalog, arguments: Arguments) -> list[tuple[ob
 
 def _rewrite_position_delete_files(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
     done = named_table(catalog, arguments).maintenance.rewrite_position_deletes(
-        cast("str | None", arguments.get("where")), options=cast("dict[str, str] | None", arguments.get("options"))
+        cast("str | None", arguments.get("where")),
+        options=cast("dict[str, str] | None", arguments.get("options")),
+        case_sensitive=bool(arguments.get(LETTER_CASE, True)),
     )
     return [
         (

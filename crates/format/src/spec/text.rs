@@ -57,7 +57,20 @@ impl SortOrder {
     /// Parses a sort order: each field is a column or transform, then optionally `asc` or `desc`, then optionally
     /// `nulls first` or `nulls last`. The default is ascending with nulls first; descending has nulls last by default.
     pub fn from_text<S: AsRef<str>>(order_id: i32, fields: &[S], schema: &Schema) -> Result<Self> {
-        let fields = fields.iter().map(|text| SortField::from_text(text.as_ref(), schema));
+        Self::from_text_with(order_id, fields, schema, true)
+    }
+
+    /// As [`SortOrder::from_text`], with names of columns in any letter case unless `case_sensitive`.
+    pub fn from_text_with<S: AsRef<str>>(
+        order_id: i32,
+        fields: &[S],
+        schema: &Schema,
+        case_sensitive: bool,
+    ) -> Result<Self> {
+        let fields = fields.iter().map(|text| {
+            let Term { transform, column, rest } = term(text.as_ref())?;
+            SortField::new(&column, transform, rest, schema, case_sensitive)
+        });
         Ok(Self { order_id, fields: fields.collect::<Result<_>>()? })
     }
 }
@@ -66,7 +79,7 @@ impl SortField {
     /// Parses a sort field as a user writes it.
     pub fn from_text(text: &str, schema: &Schema) -> Result<Self> {
         let Term { transform, column, rest } = term(text)?;
-        Self::new(&column, transform, rest, schema)
+        Self::new(&column, transform, rest, schema, true)
     }
 
     /// Creates a field from a transform (`day`, `bucket[16]`), the exact name of a column, and the words for direction
@@ -76,15 +89,16 @@ impl SortField {
             Some((name, width)) => (name, Some(width)),
             None => (transform, None),
         };
-        Self::new(column, self::transform(name, width, transform)?, order, schema)
+        Self::new(column, self::transform(name, width, transform)?, order, schema, true)
     }
 
-    fn new(column: &str, transform: Transform, order: &str, schema: &Schema) -> Result<Self> {
+    fn new(column: &str, transform: Transform, order: &str, schema: &Schema, case_sensitive: bool) -> Result<Self> {
         let lower = order.to_ascii_lowercase();
         let (direction, null_order) = directions(&words(&lower)).ok_or_else(|| {
             Error::invalid(format!("expected asc or desc, then nulls first or nulls last, got {:?}", order.trim()))
         })?;
-        Ok(Self { source_ids: vec![source_id(schema, column)?], transform, direction, null_order })
+        let source_ids = vec![schema.named(column, case_sensitive)?.id];
+        Ok(Self { source_ids, transform, direction, null_order })
     }
 }
 

@@ -10,8 +10,7 @@ from pyspark.sql import types as st
 from icefield.errors import InvalidArgumentError, NotFoundError, UnsupportedFeatureError
 from icefield.expressions import AlwaysFalse
 from icefield.procedures import Procedure, find
-from icefield.procedures import call as called
-from icefield.procedures.declared import table_parts
+from icefield.procedures.declared import LETTER_CASE, table_parts
 from icefield.spark.columns.names import quoted
 from icefield.spark.reads.changes import changes
 
@@ -42,11 +41,11 @@ def call(run: Run, parsed: Call) -> DataFrame:
         arguments = _arguments(run, parsed, procedure)
         name = _own_name(run, target, cast("tuple[str, ...]", arguments["table"]))
         if procedure.name == "create_changelog_view":
-            rows: list[tuple[object, ...]] = [_changelog_view(run, target.catalog, {**arguments, "table": name})]
+            rows = [_changelog_view(run, target.catalog, {**arguments, "table": name})]
         else:
             # With the catalog in front, which procedures take for its name and for no namespace.
-            arguments["table"] = (target.catalog.name, *name)
-            rows = [tuple(row.values()) for row in called(target.catalog, procedure.name, **arguments).to_pylist()]
+            arguments |= {"table": (target.catalog.name, *name), LETTER_CASE: run.case_sensitive}
+            rows = procedure.run(target.catalog, arguments)
     except (InvalidArgumentError, NotFoundError, UnsupportedFeatureError) as error:
         raise type(error)(f"{run.statement.place(at)}: {error}") from error
     schema = st.StructType([st.StructField(one.name, _TYPES[one.type], one.nullable) for one in procedure.columns])

@@ -90,7 +90,8 @@ fn sorted(
     match (curves.as_slice(), fields.len()) {
         ([(kind, columns)], 1) => along(*kind, columns, metadata, spec, case_sensitive, given),
         ([], _) => {
-            let order = SortOrder::from_text(UNSORTED_ORDER_ID, &fields, metadata.current_schema())?;
+            let schema = metadata.current_schema();
+            let order = SortOrder::from_text_with(UNSORTED_ORDER_ID, &fields, schema, case_sensitive)?;
             // Files are marked as sorted only by an order of the table.
             let known = metadata.sort_orders().iter().find(|known| known.same_order(&order));
             Ok(RowOrder::By(known.cloned().unwrap_or_else(|| Arc::new(order))))
