@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
@@ -46,6 +47,32 @@ def load(uri):
         return ice.load_catalog("c", uri=uri).load_table(name)
 
     return load
+
+
+@pytest.mark.parametrize("command", ["compact", "rewrite-position-deletes"])
+def test_groups_that_fail_are_an_exit_code(uri, command):
+    properties = {
+        "format-version": "2", "write.delete.mode": "merge-on-read", "write.delete.granularity": "partition"
+    }  # fmt: skip
+    catalog = ice.load_catalog("c", uri=uri, warehouse="wh")
+    table = catalog.create_table("a.p", ROWS.schema, partition_by="name", properties=properties)
+    for _ in range(3):
+        table.append(ROWS)
+    files = table.inspect.files()
+    for number in range(2):
+        table.delete(f"_pos = 0 AND _file in {tuple(files['file_path'].to_pylist()[number * 3 : number * 3 + 3])}")
+    files = (table.inspect.files() if command == "compact" else table.inspect.delete_files())["file_path"]
+    damaged = pathlib.Path(files.to_pylist()[0].removeprefix("file://"))
+    sound = damaged.read_bytes()
+    options = [word for text in ("rewrite-all", "partial-progress.enabled") for word in ("-o", f"{text}=true")]
+    arguments = ["--uri", uri, "--warehouse", "wh", "table", command, "a.p", *options, "--json"]
+    for content, code in ((bytes(len(sound)), 1), (sound, 0)):
+        damaged.write_bytes(content)
+        done = CliRunner().invoke(icefield, arguments, catch_exceptions=False)
+        assert done.exit_code == code, done.output
+        failures = json.loads(done.stdout)["failures"]
+        assert len(failures) == code
+        assert all(damaged.name in failure for failure in failures)
 
 
 def test_namespaces(run, uri):

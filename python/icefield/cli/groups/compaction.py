@@ -55,7 +55,10 @@ def table_compact(
     branch: str,
     dry_run: bool,
 ) -> None:
-    """Rewrite data files that are too small or too large, or have lost many rows."""
+    """Rewrite data files that are too small or too large, or have lost many rows.
+
+    Exit code 1 if some of them failed, with partial-progress.enabled=true.
+    """
     done = table_of(context, name).maintenance.compact(
         where,
         strategy=strategy,
@@ -92,6 +95,8 @@ def table_compact(
         "failures": done.failures,
     }
     print_done(text, document)
+    if done.failures:
+        context.exit(1)
 
 
 @click.command("rewrite-position-deletes", cls=Command)
@@ -110,7 +115,10 @@ def table_rewrite_position_deletes(
     branch: str,
     dry_run: bool,
 ) -> None:
-    """Rewrite small position delete files to fewer ones, or to deletion vectors in version 3."""
+    """Rewrite small position delete files to fewer ones, or to deletion vectors in version 3.
+
+    Exit code 1 if some of them failed, with partial-progress.enabled=true.
+    """
     done = table_of(context, name).maintenance.rewrite_position_deletes(
         where, options=pairs(given), branch=branch, idempotency_key=key, dry_run=dry_run, progress=True
     )
@@ -125,8 +133,12 @@ def table_rewrite_position_deletes(
         "rewritten-bytes-count": done.rewritten_bytes_count,
         "added-bytes-count": done.added_bytes_count,
         "snapshot-ids": done.snapshot_ids,
+        "failures": done.failures,
     }
-    print_done(f"table {name}: {verb} {before} to {done.added_delete_files_count:,}", document)
+    failed = f"; failed: {'; '.join(done.failures)}" if done.failures else ""
+    print_done(f"table {name}: {verb} {before} to {done.added_delete_files_count:,}{failed}", document)
+    if done.failures:
+        context.exit(1)
 
 
 @click.command("convert-equality-deletes", cls=Command)
