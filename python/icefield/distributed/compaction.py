@@ -29,7 +29,11 @@ class CompactionPlan:
         return self._core.groups
 
     def tasks(self) -> list[bytes]:
-        """Return a task for each group, for `rewrite_files` on a worker. No task contains credentials."""
+        """Return a task for each group, for `rewrite_files` on a worker.
+
+        A task has the properties of the table and, if the table is encrypted, the keys of the files to read. It has no
+        credentials of the storage.
+        """
         return [self._core.task(number) for number in range(len(self._core.groups))]
 
     def commit(
