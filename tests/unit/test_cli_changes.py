@@ -57,7 +57,7 @@ def test_groups_that_fail_are_an_exit_code(uri, command):
     catalog = ice.load_catalog("c", uri=uri, warehouse="wh")
     table = catalog.create_table("a.p", ROWS.schema, partition_by="name", properties=properties)
     for _ in range(3):
-        table.append(ROWS)
+        table.append(pa.concat_tables([ROWS, ROWS]))
     files = table.inspect.files()
     for number in range(2):
         table.delete(f"_pos = 0 AND _file in {tuple(files['file_path'].to_pylist()[number * 3 : number * 3 + 3])}")

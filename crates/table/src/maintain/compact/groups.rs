@@ -39,8 +39,8 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// The rows that deletion vectors leave, of which other deletes may delete more; below zero if its manifest does not
-    /// say how many it has.
+    /// The rows that deletion vectors leave. Other deletes may delete more of them. The number is below zero if the
+    /// manifest does not say how many rows the file has.
     pub(super) fn rows_left(&self) -> i64 {
         let rows = self.file.record_count;
         let deleted = self.vectors.iter().map(|vector| vector.record_count.max(0)).fold(0, i64::saturating_add);
