@@ -483,10 +483,10 @@ def test_clients_are_named_by_properties(tmp_path: Path, monkeypatch: pytest.Mon
             InvalidArgumentError,
             "No such file",
         ),
-        ({"encryption.kms-type": "gcp"}, UnsupportedFeatureError, "aws, file"),
+        ({"encryption.kms-type": "vault"}, UnsupportedFeatureError, "aws, azure, file, gcp"),
         ({"encryption.kms-type": "aws", "encryption.kms-impl": "x.Y"}, InvalidArgumentError, "cannot both"),
         (
-            {"encryption.kms-impl": "org.apache.iceberg.aws.AwsKeyManagementClient"},
+            {"encryption.kms-impl": "org.apache.iceberg.encryption.kms.MemoryMockKMS"},
             UnsupportedFeatureError,
             "Java class",
         ),

@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 
-from icefield._optional import _EXTRAS
+from icefield._optional import _EXTRAS, package_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -27,7 +27,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 def names(requirements: list[str]) -> set[str]:
     """Names of the modules that requirements install."""
-    modules = {"pyyaml": "yaml"}
+    modules = {
+        "azure-identity": "azure.identity",
+        "azure-keyvault-keys": "azure.keyvault.keys",
+        "google-cloud-kms": "google.cloud.kms",
+        "pyyaml": "yaml",
+    }
     found = {re.split(r"[\[<>=;! ]", requirement)[0].lower() for requirement in requirements}
     return {modules.get(name, name) for name in found}
 
@@ -37,8 +42,8 @@ EXTRAS = {extra: names(requirements) for extra, requirements in PROJECT["optiona
 #: Modules of another package's own requirements.
 BROUGHT = {"pyspark": {"py4j"}}
 #: In no extra: Ray, as there are platforms without it, where `icefield[all]` would not install, and what is only used
-#: where it is installed.
-IN_NO_EXTRA = {"botocore", "ray"}
+#: where it is installed, such as what the packages of Azure and Google stand on.
+IN_NO_EXTRA = {"azure", "botocore", "google", "ray"}
 
 
 def imports(source: str) -> tuple[set[str], set[str]]:
@@ -57,7 +62,7 @@ def imports(source: str) -> tuple[set[str], set[str]]:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "require":
             required |= {str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)}
     known = {*sys.stdlib_module_names, "icefield", "pyspark_icefield"}
-    return ({name.partition(".")[0] for name in each} - known for each in (imported, required))
+    return ({package_of(name) for name in each} - known for each in (imported, required))
 
 
 def undeclared(source: str, *, spark: bool = False) -> set[str]:
@@ -86,6 +91,8 @@ def test_whatever_a_module_imports_is_declared(path: Path) -> None:
         ("def f():\n    require('polars')", set()),
         ("def f():\n    require('ray.data')", set()),
         ("def f():\n    import ray.data", {"ray"}),
+        ("def f():\n    require('google.cloud.kms')", set()),
+        ("import google.cloud.kms", {"google.cloud.kms"}),
         ("def f():\n    return require('requests').get", {"requests"}),
         ("import pyarrow as pa\nfrom yaml import safe_load", set()),
         ("if TYPE_CHECKING:\n    import polars\nelse:\n    import pandas", {"pandas"}),

@@ -43,6 +43,7 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         adls.token adls.endpoint adls.connection-string adls.connect-timeout adls.request-timeout adls.proxy-uri
         http.connect-timeout http.request-timeout http.proxy-uri io.allowed-locations encryption.kms-impl
         encryption.kms-type encryption.kms.key-file kms.endpoint kms.encryption-algorithm-spec
+        azure.keyvault.url azure.keyvault.key-wrap-algorithm
         """,
     ),
     (

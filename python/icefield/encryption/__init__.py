@@ -7,8 +7,10 @@ to encrypt and decrypt keys. A catalog gets its client by the property ``encrypt
 """
 
 from icefield.encryption.aws import AwsKeys
+from icefield.encryption.azure import AzureKeys
 from icefield.encryption.client import KeyManagementClient
+from icefield.encryption.gcp import GcpKeys
 from icefield.encryption.local import KeyFile, MemoryKeys
 from icefield.encryption.registry import GROUP, client_of
 
-__all__ = ["GROUP", "AwsKeys", "KeyFile", "KeyManagementClient", "MemoryKeys", "client_of"]
+__all__ = ["GROUP", "AwsKeys", "AzureKeys", "GcpKeys", "KeyFile", "KeyManagementClient", "MemoryKeys", "client_of"]

@@ -10,7 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from icefield.encryption.aws import AwsKeys
+from icefield.encryption.azure import AzureKeys
 from icefield.encryption.client import KeyManagementClient
+from icefield.encryption.gcp import GcpKeys
 from icefield.encryption.local import KeyFile
 from icefield.errors import InvalidArgumentError, NotInstalledError, UnsupportedFeatureError
 
@@ -24,7 +26,13 @@ GROUP = "icefield.kms"
 
 _TYPE = "encryption.kms-type"
 _IMPL = "encryption.kms-impl"
-_OWN: dict[str, type[KeyManagementClient]] = {"aws": AwsKeys, "file": KeyFile}
+_OWN: dict[str, type[KeyManagementClient]] = {"aws": AwsKeys, "azure": AzureKeys, "file": KeyFile, "gcp": GcpKeys}
+# The classes of Java that do the same as ours, so that a configuration of Java opens here.
+_OF_JAVA: dict[str, type[KeyManagementClient]] = {
+    "org.apache.iceberg.aws.AwsKeyManagementClient": AwsKeys,
+    "org.apache.iceberg.azure.keymanagement.AzureKeyManagementClient": AzureKeys,
+    "org.apache.iceberg.gcp.GcpKeyManagementClient": GcpKeys,
+}
 
 
 def client_of(properties: Mapping[str, str]) -> KeyManagementClient | None:
@@ -35,9 +43,9 @@ def client_of(properties: Mapping[str, str]) -> KeyManagementClient | None:
     InvalidArgumentError
         If both properties are set, or what they name is not a `KeyManagementClient`.
     NotInstalledError
-        If the module of the class is not installed.
+        If the module of the class, or the package that a client uses, is not installed.
     UnsupportedFeatureError
-        If the kind is unknown, or the class is one of Java.
+        If the kind is unknown, or the class is one of Java without a counterpart here.
 
     """
     kind, name = properties.get(_TYPE), properties.get(_IMPL)
@@ -71,6 +79,8 @@ def _of_kind(kind: str) -> object:
 
 
 def _named(name: str) -> object:
+    if own := _OF_JAVA.get(name):
+        return own
     if name.startswith("org.apache.iceberg."):
         raise UnsupportedFeatureError(f"{_IMPL}={name} is a Java class: name one of Python, or use {_TYPE}")
     module, _, attribute = name.replace(":", ".").rpartition(".")
