@@ -169,7 +169,7 @@ def test_what_the_service_refuses_is_told_with_the_key(monkeypatch: pytest.Monke
         google.wrap_key(b"0" * 16, "other")
     with pytest.raises(StorageError, match=r"Azure Key Vault cannot wrap by the key 'other': not found"):
         azure.wrap_key(b"0" * 16, "other")
-    with pytest.raises(InvalidArgumentError, match=r"by the key 'a/b/c' and RSA-OAEP-256: not a valid ID"):
+    with pytest.raises(InvalidArgumentError, match=r"by the key 'a/b/c': not a valid ID"):
         azure.wrap_key(b"0" * 16, "a/b/c")
     wrapped = azure.wrap_key(b"0" * 16, "k")
     monkeypatch.setattr(KeyClient, "newest", "v2")

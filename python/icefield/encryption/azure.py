@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 from icefield._optional import require
 from icefield.encryption.client import KeyManagementClient
@@ -16,6 +16,13 @@ __all__ = ["AzureKeys"]
 
 _URL = "azure.keyvault.url"
 _ALGORITHM = "azure.keyvault.key-wrap-algorithm"
+
+
+class _Vault(Protocol):
+    """What is used of ``azure.keyvault.keys.KeyClient``."""
+
+    def get_cryptography_client(self, key_name: str) -> object:
+        """Return the client of a key."""
 
 
 class AzureKeys(KeyManagementClient):
@@ -34,11 +41,11 @@ class AzureKeys(KeyManagementClient):
 
     """
 
-    def __init__(self, client: Any = None) -> None:
+    def __init__(self, client: _Vault | None = None) -> None:
         """Connect to nothing yet."""
         self._client = client
         self._url = ""
-        self._algorithm: Any = None
+        self._algorithm = ""
         self._lock = Lock()
 
     def initialize(self, properties: Mapping[str, str]) -> None:
@@ -98,10 +105,10 @@ class AzureKeys(KeyManagementClient):
             raise StorageError(f"{what}: {error.message}") from error
         except (ValueError, NotImplementedError) as error:
             # The client's own words about a URL, an id, or an algorithm that does not fit the key.
-            raise InvalidArgumentError(f"{what} and {self._algorithm.value}: {error}") from error
+            raise InvalidArgumentError(f"{what}: {error}") from error
         return bytes(getattr(found, answer))
 
-    def _connected(self) -> Any:
+    def _connected(self) -> _Vault:
         # Threads that need a key at the same time share one client.
         with self._lock:
             if self._client is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from icefield._optional import require
 from icefield.encryption.client import KeyManagementClient
@@ -34,10 +34,10 @@ class GcpKeys(KeyManagementClient):
 
     """
 
-    def __init__(self, client: Any = None) -> None:
+    def __init__(self, client: object = None) -> None:
         """Connect to nothing yet."""
         self._client = client
-        self._login: dict[str, Any] = {}
+        self._login: dict[str, object] = {}
         self._lock = Lock()
 
     def initialize(self, properties: Mapping[str, str]) -> None:
@@ -80,7 +80,7 @@ class GcpKeys(KeyManagementClient):
         """
         return self._ask("decrypt", {"name": wrapping_key_id, "ciphertext": wrapped_key}, "plaintext")
 
-    def _ask(self, verb: str, request: dict[str, Any], answer: str) -> bytes:
+    def _ask(self, verb: str, request: dict[str, object], answer: str) -> bytes:
         failures = (
             require("google.api_core.exceptions").GoogleAPIError,
             require("google.auth.exceptions").GoogleAuthError,
@@ -91,7 +91,7 @@ class GcpKeys(KeyManagementClient):
             raise StorageError(f"Google Cloud KMS cannot {verb} by the key {request['name']!r}: {error}") from error
         return bytes(getattr(found, answer))
 
-    def _connected(self) -> Any:
+    def _connected(self) -> object:
         # Threads that need a key at the same time share one client.
         with self._lock:
             if self._client is None:
