@@ -3052,6 +3052,11 @@ class Inspect:
     ) -> int:
         """Return the maximum number of parts that a metadata table can be read in."""
 
+    def partition_statistics(
+        self, *, snapshot_id: int | None = None, as_of_ms: int | None = None, reference: str | None = None
+    ) -> ArrowStream | None:
+        """Return the rows of the partition statistics file of a snapshot; None if it has none."""
+
 # maintenance
 
 @type_check_only
@@ -3225,6 +3230,14 @@ def doctor(state: TableState) -> list[tuple[str, str, str, int, int, str]]:
     """Find what makes a table slow or large.
 
     Returns findings: the name, the subject, the message, the cost in bytes and in requests, and the call that repairs.
+    """
+
+def compute_partition_stats(
+    state: TableState, catalog: object, identifier: object, *, snapshot_id: int | None = None
+) -> tuple[TableState, str, int, int | None] | None:
+    """Compute the statistics of the partitions of a snapshot.
+
+    Returns the new state, the file, its bytes, and the number of partitions if the file is new; None without files.
     """
 
 def compute_table_stats(

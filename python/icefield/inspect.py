@@ -196,6 +196,24 @@ class InspectTable:
         """Count records, files and deletes by partition; ``row_filter`` applies to these counts."""
         return self._table("partitions", snapshot_id, as_of, ref, row_filter, case_sensitive)
 
+    def partition_statistics(
+        self, snapshot_id: int | None = None, *, as_of: datetime | str | int | None = None, ref: str | None = None
+    ) -> pa.Table | None:
+        """Read the partition statistics file of a snapshot, which `Maintenance.compute_partition_stats` writes.
+
+        Its rows are sorted by partition and have the columns of the specification ("Partition Statistics File"), such
+        as ``partition``, ``data_record_count`` and ``total_record_count``. ``partitions`` counts the same from the
+        manifests. The result is None if the snapshot has no such file.
+        """
+        if self._branch is not None and as_of is not None:
+            raise InvalidArgumentError(f"as_of is that of main, and this is the branch {self._branch!r}")
+        rows = self._core.partition_statistics(
+            snapshot_id=snapshot_id,
+            as_of_ms=milliseconds_of(as_of),
+            reference=self._branch if ref is None and snapshot_id is None else ref,
+        )
+        return None if rows is None else rows.to_pyarrow().read_all()
+
     def position_deletes(
         self, snapshot_id: int | None = None, *, as_of: datetime | str | int | None = None, ref: str | None = None
     ) -> pa.Table:

@@ -107,3 +107,41 @@ def test_distinct_values(catalog: ice.Catalog, java: Java) -> None:
     for name, number in done.distinct.items():
         assert theirs[int(ids[name])] == pytest.approx(number, rel=0.1 if exact[name] > 4096 else 0), name
     assert table.fsck("footers").findings == []
+
+
+@pytest.mark.parametrize(("version", "file_format"), [(1, "parquet"), (2, "avro"), (3, "parquet")])
+def test_partition_statistics(java: Java, catalog: ice.Catalog, version: int, file_format: str) -> None:
+    """Both count the same for each snapshot, from the file that the other wrote for the one before."""
+    mode = "copy-on-write" if version == 1 else "merge-on-read"
+    properties = {"format-version": str(version), "write.format.default": file_format, "write.delete.mode": mode}
+    rows = pa.table({"id": list(range(20)), "day": [None if n % 4 == 0 else "abc"[n % 3] for n in range(20)]})
+    location = ""
+    for step in range(4):
+        name = f"db.p{version}_{step}"
+        if step == 0:
+            table = catalog.create_table(
+                name, rows.schema, partition_by=["day", "bucket[2](id)"], properties=properties
+            )
+        else:
+            table = catalog.register_table(name, location)
+        table.append(rows)
+        table.delete(f"id in ({step}, {step + 5})")
+        if step == 2:
+            table.delete("day = 'c'")
+        twin = catalog.register_table(f"{name}_twin", table.metadata_location)
+        done = table.maintenance.compute_partition_stats()
+        assert done is not None
+        [path] = java.rows(f"CALL {CATALOG}.system.compute_partition_stats('{name}_twin')")[0].to_pylist()
+        assert path.endswith(file_format)
+        assert done.path.endswith(file_format)
+        twin.refresh()
+        ours, theirs = (one.inspect.partition_statistics() for one in (table, twin))
+        assert ours is not None
+        assert theirs is not None
+        assert ours.num_rows > 4
+        unknown = ["total_record_count"]
+        if version == 3:
+            assert ours["total_record_count"].null_count == 0
+        assert ours.drop(unknown).to_pylist() == theirs.drop(unknown).to_pylist()
+        location = (twin if step % 2 else table).metadata_location
+    assert table.fsck("files").findings == []

@@ -61,7 +61,6 @@ PROCEDURES: Final[Mapping[str, Procedure]] = MappingProxyType(
 _MISSING = {
     "migrate": "catalogs have no tables of Hive; use catalog.migrate(name, folder), or snapshot",
     "rewrite_table_path": "open a copied table by Table.from_metadata(..., relocate={old: new})",
-    "compute_partition_stats": "table.inspect.partitions() returns the same numbers",
 }
 
 

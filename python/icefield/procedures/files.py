@@ -211,6 +211,12 @@ def _compute_table_stats(catalog: Catalog, arguments: Arguments) -> list[tuple[o
     return [] if done is None else [(done.path,)]
 
 
+def _compute_partition_stats(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
+    maintenance = named_table(catalog, arguments).maintenance
+    done = maintenance.compute_partition_stats(snapshot_id=cast("int | None", arguments.get("snapshot_id")))
+    return [] if done is None else [(done.path,)]
+
+
 _COUNTS = (
     "deleted_data_files_count",
     "deleted_position_delete_files_count",
@@ -260,6 +266,12 @@ PROCEDURES = (
         (_TABLE, Parameter("snapshot_id", "long"), Parameter("columns", "array<string>")),
         (Column("statistics_file", "string"),),
         _compute_table_stats,
+    ),
+    Procedure(
+        "compute_partition_stats",
+        (_TABLE, Parameter("snapshot_id", "long")),
+        (Column("partition_statistics_file", "string"),),
+        _compute_partition_stats,
     ),
     Procedure(
         "rewrite_manifests",

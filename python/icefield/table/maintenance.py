@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from icefield._core import compute_partition_stats
 from icefield._outputs.layout import counted
 from icefield._outputs.printable import printable
 from icefield.errors import InvalidArgumentError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     #: What the core returns of an expiry.
     Expired: TypeAlias = tuple[TableState | None, list[int], list[str], int, list[str], dict[str, list[str]]]
 
-__all__ = ["ColumnStatistics", "ExpireSnapshots", "ExpiredSnapshots", "Maintenance"]
+__all__ = ["ColumnStatistics", "ExpireSnapshots", "ExpiredSnapshots", "Maintenance", "PartitionStatistics"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -207,6 +208,18 @@ class ColumnStatistics:
     distinct: dict[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class PartitionStatistics:
+    """A partition statistics file."""
+
+    #: Location of the file.
+    path: str
+    #: Its size in bytes.
+    bytes: int
+    #: The number of partitions in it; None if the snapshot had the file before.
+    partitions: int | None
+
+
 class Maintenance(Compacts):
     """What keeps a table in order."""
 
@@ -255,6 +268,44 @@ class Maintenance(Compacts):
 
         """
         return self._compute_stats(None if columns is None else list(columns), snapshot_id)
+
+    def compute_partition_stats(self, *, snapshot_id: int | None = None) -> PartitionStatistics | None:
+        """Count the rows, files and deletes of each partition, and add them to the table as a statistics file.
+
+        Only manifests are read, and if an earlier snapshot has such a file, only those that were written since. A
+        snapshot that has statistics keeps them. `InspectTable.partition_statistics` reads the file.
+
+        Parameters
+        ----------
+        snapshot_id
+            The snapshot; by default the current one.
+
+        Returns
+        -------
+        PartitionStatistics
+            The file; None if the table has no snapshot, or no file in it.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the table is not partitioned, or the snapshot is unknown.
+        NotImplementedError
+            If the table is encrypted: metadata has no place for the key of the file.
+
+        Examples
+        --------
+        >>> table.maintenance.compute_partition_stats().partitions  # doctest: +SKIP
+        14
+
+        """
+
+        def run(
+            state: TableState, catalog: object, identifier: object
+        ) -> tuple[TableState | None, PartitionStatistics | None]:
+            done = compute_partition_stats(state, catalog, identifier, snapshot_id=snapshot_id)
+            return (None, None) if done is None else (done[0], PartitionStatistics(*done[1:]))
+
+        return self._run(run)[1]
 
     def remove_orphans(
         self,

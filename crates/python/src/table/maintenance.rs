@@ -7,6 +7,7 @@ use icefield_table::maintain::doctor::doctor as examine;
 use icefield_table::maintain::expire::{Cleanup, External, expirable, expire};
 use icefield_table::maintain::fsck::{FsckOptions, Level, Severity, fsck as check};
 use icefield_table::maintain::orphans::{OrphanSearch, PrefixMismatch, find_orphans, remove_orphans as remove};
+use icefield_table::maintain::partition_statistics;
 use icefield_table::maintain::statistics::{StatsOptions, compute_table_stats as compute};
 use icefield_table::storage::redacted;
 use pyo3::prelude::*;
@@ -22,6 +23,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(remove_orphans, module)?)?;
     module.add_function(wrap_pyfunction!(fsck, module)?)?;
     module.add_function(wrap_pyfunction!(doctor, module)?)?;
+    module.add_function(wrap_pyfunction!(compute_partition_stats, module)?)?;
     module.add_function(wrap_pyfunction!(compute_table_stats, module)?)
 }
 
@@ -243,4 +245,29 @@ fn compute_table_stats(
     };
     let counts = done.file.blob_metadata.iter().filter_map(ndv).collect();
     Ok(Some((state.with(done.table.committed().clone()), done.file.statistics_path, counts)))
+}
+
+/// The new state, the file, its bytes, and the number of partitions if the file is new.
+type CountedPartitions = (PyTableState, String, i64, Option<usize>);
+
+/// Compute the statistics of the partitions of a snapshot.
+///
+/// Returns the new state, the file, its bytes, and the number of partitions if the file is new; None without files.
+#[pyfunction]
+#[pyo3(signature = (state, catalog, identifier, *, snapshot_id=None))]
+fn compute_partition_stats(
+    py: Python<'_>,
+    state: &Bound<'_, PyTableState>,
+    catalog: Py<PyAny>,
+    identifier: Py<PyAny>,
+    snapshot_id: Option<Int<i64>>,
+) -> Result<Option<CountedPartitions>> {
+    let state = state.get();
+    let table = state.table(catalog, identifier)?;
+    let snapshot_id = snapshot_id.map(|Int(id)| id);
+    let Some(done) = detached(py, || partition_statistics::compute_partition_stats(&table, snapshot_id))?? else {
+        return Ok(None);
+    };
+    let (path, bytes) = (done.file.statistics_path, done.file.file_size_in_bytes);
+    Ok(Some((state.with(done.table.committed().clone()), path, bytes, done.partitions)))
 }

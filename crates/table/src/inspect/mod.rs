@@ -9,7 +9,7 @@ mod entries;
 mod files;
 mod history;
 mod manifests;
-mod partition;
+pub(crate) mod partition;
 mod partitions;
 mod position_deletes;
 mod readable_metrics;

@@ -17,27 +17,27 @@ use crate::plan::projection::partition_union::partition_union;
 
 /// The partition fields of a table by id, and how each spec maps to them.
 #[derive(Debug)]
-pub(super) struct PartitionUnion {
+pub(crate) struct PartitionUnion {
     /// All fields whose source column still exists, by ascending id, under their newest names.
-    pub(super) union: StructType,
+    pub(crate) union: StructType,
     arrow: Fields,
     specs: HashMap<i32, OfSpec>,
 }
 
 /// How one spec maps to the union.
 #[derive(Debug)]
-pub(super) struct OfSpec {
+pub(crate) struct OfSpec {
     /// The spec.
-    pub(super) spec: Arc<PartitionSpec>,
+    pub(crate) spec: Arc<PartitionSpec>,
     /// The fields for reading its manifests.
-    pub(super) read: StructType,
+    pub(crate) read: StructType,
     /// The type of each of its fields; `unknown` if it is no longer known.
-    pub(super) types: Vec<PrimitiveType>,
+    pub(crate) types: Vec<PrimitiveType>,
 }
 
 impl PartitionUnion {
     /// For all specs of a table.
-    pub(super) fn of(metadata: &TableMetadata) -> Result<Self> {
+    pub(crate) fn of(metadata: &TableMetadata) -> Result<Self> {
         let union = partition_union(metadata)?;
         let arrow = Schema::new(0, union.fields.clone())?.to_arrow(&ToArrow::default())?.fields().clone();
         let specs = metadata.partition_specs().iter().map(|spec| (spec.spec_id, OfSpec::new(spec, &union, metadata)));
@@ -46,14 +46,14 @@ impl PartitionUnion {
     }
 
     /// How a spec maps to the union.
-    pub(super) fn of_spec(&self, spec_id: i32, manifest: &str) -> Result<&OfSpec> {
+    pub(crate) fn of_spec(&self, spec_id: i32, manifest: &str) -> Result<&OfSpec> {
         self.specs.get(&spec_id).ok_or_else(|| {
             Error::corrupt_file(manifest, format!("its partition spec {spec_id} is not one of the table's"))
         })
     }
 
     /// Converts tuples of one spec to the union; fields that the spec lacks are null.
-    pub(super) fn coerce(&self, tuples: &StructArray) -> Result<StructArray> {
+    pub(crate) fn coerce(&self, tuples: &StructArray) -> Result<StructArray> {
         let rows = tuples.len();
         let column = |wanted: &arrow_schema::FieldRef| -> Result<ArrayRef> {
             let place = tuples.fields().iter().position(|field| field_id(field) == field_id(wanted));

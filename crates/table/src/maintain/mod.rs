@@ -1,4 +1,4 @@
-//! Table maintenance: compaction, deletes, expiry and purge.
+//! Table maintenance: compaction, deletes, expiry, purge and statistics.
 
 pub mod compact;
 pub mod deletes;
@@ -7,6 +7,7 @@ pub mod expire;
 pub mod fsck;
 mod options;
 pub mod orphans;
+pub mod partition_statistics;
 pub mod purge;
 pub mod resolve;
 mod sizes;

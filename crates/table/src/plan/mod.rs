@@ -140,7 +140,7 @@ fn no_snapshot(metadata: &TableMetadata, id: i64) -> String {
 }
 
 /// The snapshot, and whether its own schema names the columns.
-fn resolve(metadata: &TableMetadata, at: &At) -> Result<(Option<Arc<Snapshot>>, bool)> {
+pub(crate) fn resolve(metadata: &TableMetadata, at: &At) -> Result<(Option<Arc<Snapshot>>, bool)> {
     let given = [at.snapshot_id.is_some(), at.as_of_ms.is_some(), at.reference.is_some()];
     if given.iter().filter(|given| **given).count() > 1 {
         return Err(Error::invalid("give one of snapshot id, timestamp and reference, not several"));

@@ -1,7 +1,9 @@
 //! Metadata tables: the snapshots, files and other parts of a table, as Arrow.
 
+use arrow_array::RecordBatchIterator;
 use icefield_table::inspect::{Inspect, MetadataTable, Part, Selection};
 use icefield_table::limits;
+use icefield_table::maintain::partition_statistics::read_partition_stats;
 use icefield_table::plan::At;
 use pyo3::prelude::*;
 
@@ -111,6 +113,23 @@ impl PyInspect {
             None => stream,
         };
         Ok(ArrowStream::new(Box::new(Reader(stream))))
+    }
+
+    /// Return the rows of the partition statistics file of a snapshot; None if it has none.
+    #[pyo3(signature = (*, snapshot_id=None, as_of_ms=None, reference=None))]
+    fn partition_statistics(
+        &self,
+        py: Python<'_>,
+        snapshot_id: Option<Int<i64>>,
+        as_of_ms: Option<Int<i64>>,
+        reference: Option<String>,
+    ) -> Result<Option<ArrowStream>> {
+        let at = at(snapshot_id, as_of_ms, reference);
+        let read = detached(py, || read_partition_stats(&self.0.storage, &self.0.metadata, &at))??;
+        Ok(read.map(|rows| {
+            let schema = rows.schema();
+            ArrowStream::new(Box::new(RecordBatchIterator::new([Ok(rows)], schema)))
+        }))
     }
 }
 
