@@ -28,13 +28,23 @@ class CompactionPlan:
         """Number of files, their bytes, and the expected number of new files of each group."""
         return self._core.groups
 
-    def tasks(self) -> list[bytes]:
-        """Return a task for each group, for `rewrite_files` on a worker.
+    def task(self, number: int) -> bytes:
+        """Return the task of a group, for `rewrite_files` on a worker.
 
         A task has the properties of the table and, if the table is encrypted, the keys of the files to read. It has no
         credentials of the storage.
+
+        Parameters
+        ----------
+        number
+            The place of the group in `groups`.
+
         """
-        return [self._core.task(number) for number in range(len(self._core.groups))]
+        return self._core.task(number)
+
+    def tasks(self) -> list[bytes]:
+        """Return the tasks of all groups."""
+        return [self.task(number) for number in range(len(self._core.groups))]
 
     def commit(
         self, state: TableState, catalog: object, identifier: object, results: Sequence[bytes]

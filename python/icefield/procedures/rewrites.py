@@ -2,39 +2,58 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from icefield.procedures.declared import LETTER_CASE, Arguments, Column, Parameter, Procedure
 from icefield.procedures.snapshots import named_table
 
 if TYPE_CHECKING:
     from icefield.catalog import Catalog
+    from icefield.table.compacting import CompactedFiles
 
-__all__ = ["PROCEDURES"]
+__all__ = ["PROCEDURES", "CompactionArguments", "compaction_arguments", "compaction_row"]
 
 _TABLE = Parameter("table", "table", required=True)
 _OPTIONS = Parameter("options", "map<string,string>")
 _WHERE = Parameter("where", "string")
 
 
-def _rewrite_data_files(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
-    done = named_table(catalog, arguments).maintenance.compact(
-        cast("str | None", arguments.get("where")),
+class CompactionArguments(TypedDict):
+    """Arguments of a compaction, `icefield.table.maintenance.Maintenance.compact`."""
+
+    where: str | None
+    strategy: str | None
+    sort_order: str | None
+    options: dict[str, str] | None
+    branch: str
+    case_sensitive: bool
+
+
+def compaction_arguments(arguments: Arguments) -> CompactionArguments:
+    """Return the arguments of ``rewrite_data_files`` as those of a compaction."""
+    return CompactionArguments(
+        where=cast("str | None", arguments.get("where")),
         strategy=cast("str | None", arguments.get("strategy")),
         sort_order=cast("str | None", arguments.get("sort_order")),
         options=cast("dict[str, str] | None", arguments.get("options")),
         branch=cast("str", arguments.get("branch", "main")),
         case_sensitive=bool(arguments.get(LETTER_CASE, True)),
     )
-    return [
-        (
-            done.rewritten_data_files_count,
-            done.added_data_files_count,
-            done.rewritten_bytes_count,
-            done.failed_data_files_count,
-            done.removed_delete_files_count,
-        )
-    ]
+
+
+def compaction_row(done: CompactedFiles) -> tuple[object, ...]:
+    """Return the row of ``rewrite_data_files``."""
+    return (
+        done.rewritten_data_files_count,
+        done.added_data_files_count,
+        done.rewritten_bytes_count,
+        done.failed_data_files_count,
+        done.removed_delete_files_count,
+    )
+
+
+def _rewrite_data_files(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
+    return [compaction_row(named_table(catalog, arguments).maintenance.compact(**compaction_arguments(arguments)))]
 
 
 def _rewrite_position_delete_files(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:

@@ -10,9 +10,10 @@
     ice_spark.append(df, table)
 
 `read` and `append` plan and commit in the driver: they know the filter and the columns, and use Spark's own Parquet
-reader where it is right. `write`, `delete`, `update`, `merge` and `upsert` change rows in the executors. The data
-source ``spark.read.format("icefield")`` is the same code behind Spark's own interface (`icefield.spark.source`).
-`register` makes it and the transforms (``icefield_bucket(16, id)``) known to a session.
+reader where it is right. `write`, `delete`, `update`, `merge` and `upsert` change rows in the executors, and `compact`
+rewrites files there. The data source ``spark.read.format("icefield")`` is the same code behind Spark's own interface
+(`icefield.spark.source`). `register` makes it and the transforms (``icefield_bucket(16, id)``) known to a
+session.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ require("pyarrow")
 from pyspark.errors import AnalysisException  # noqa: E402
 
 from icefield.spark import functions  # noqa: E402
+from icefield.spark.changing.compacting import compact  # noqa: E402
 from icefield.spark.changing.deleting import delete, update  # noqa: E402
 from icefield.spark.changing.merging import Merge, merge  # noqa: E402
 from icefield.spark.changing.overwriting import write  # noqa: E402
@@ -58,6 +60,7 @@ __all__ = [
     "append",
     "arrow_schema",
     "changes",
+    "compact",
     "delete",
     "explain",
     "functions",

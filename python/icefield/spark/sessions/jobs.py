@@ -42,6 +42,14 @@ class Jobs:
         finally:
             remove(self._tag)
 
+    def cancel(self) -> None:
+        """Stop the jobs; `wait` waits for their last tasks."""
+        with suppress(Exception):  # the error that is the reason is on its way to the caller
+            if is_classic(self._spark):
+                self._spark.sparkContext.cancelJobsWithTag(self._tag)
+            else:
+                self._spark.interruptTag(self._tag)
+
     def wait(self) -> None:
         """Wait until the jobs have ended with all their tasks.
 

@@ -11,6 +11,8 @@ from icefield.errors import InvalidArgumentError, NotFoundError, UnsupportedFeat
 from icefield.expressions import AlwaysFalse
 from icefield.procedures import Procedure, find
 from icefield.procedures.declared import LETTER_CASE, table_parts
+from icefield.procedures.rewrites import compaction_arguments, compaction_row
+from icefield.spark.changing.compacting import compact
 from icefield.spark.columns.names import quoted
 from icefield.spark.reads.changes import changes
 
@@ -42,6 +44,9 @@ def call(run: Run, parsed: Call) -> DataFrame:
         name = _own_name(run, target, cast("tuple[str, ...]", arguments["table"]))
         if procedure.name == "create_changelog_view":
             rows = [_changelog_view(run, target.catalog, {**arguments, "table": name})]
+        elif procedure.name == "rewrite_data_files":
+            compaction = compaction_arguments({**arguments, LETTER_CASE: run.case_sensitive})
+            rows = [compaction_row(compact(run.spark, target.catalog.load_table(name), **compaction))]
         else:
             # With the catalog in front, which procedures take for its name and for no namespace.
             arguments |= {"table": (target.catalog.name, *name), LETTER_CASE: run.case_sensitive}
