@@ -53,8 +53,8 @@ test compares them. Also:
 - Nanoseconds are refused in versions 1 and 2 (`downcast-ns-timestamp-to-us-on-write`): cast the column to
   `pa.timestamp("us")` first, or create a version 3 table.
 - DataFusion reads a scan: `context.from_arrow(table.scan().to_arrow_batch_reader())`.
-- `py-io-impl` is ignored, because icefield has its own storage. `write.py-location-provider.impl` is refused: use
-  `write.data.path` and `write.object-storage.*` to place files.
+- `py-io-impl` is ignored, because icefield has its own storage. `write.py-location-provider.impl` is the name of an
+  installed entry point, never imported: see [where data files lie](writing.md#where-data-files-lie).
 """
 
 

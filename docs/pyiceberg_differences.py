@@ -119,7 +119,7 @@ MISSING = {
     "schema.promote": "`update_schema` checks promotions",
     "table.*.to_daft": "`scan().to_arrow()`",
     "table.*.to_bodo": "`scan().to_arrow()`",
-    "table.*.location_provider": "`write.data.path` and `write.object-storage.enabled`",
+    "table.*.location_provider": "`write.data.path`, or a `LocationProvider` as entry point",
     "table.metadata.TableMetadataCommonFields.*statistics": "`TableMetadata.to_json()` has them",
     "table.*.update_statistics": "set statistics with Spark or PyIceberg",
     "table.BaseScan": "`TableScan` is the class of all scans",

@@ -101,7 +101,8 @@ ROOMS = {
         "operation": {"arrow", "commit", "file", "plan", "read", "snapshot", "storage", "stream", "write"},
         "table": {"commit", "operation", "plan", "read", "snapshot", "storage", "stream", "write"},
         "maintain": {
-            "arrow", "commit", "file", "inspect", "operation", "plan", "read", "snapshot", "storage", "stream", "table", "write"
+            "arrow", "commit", "file", "inspect", "operation", "plan", "read", "snapshot", "storage", "stream", "table",
+            "write",
         },
         "inspect": {"arrow", "file", "plan", "read", "snapshot", "storage", "stream"},
     },

@@ -45,7 +45,7 @@ def foreign(catalog: ice.Catalog, name: str, change: dict[str, Any]) -> ice.Tabl
         ("write.parquet.page-version", "v9", InvalidArgumentError, "expected v1 or v2"),
         ("write.target-file-size-bytes", "big", InvalidArgumentError, "an integer of at least 1"),
         ("write.format.default", "csv", InvalidArgumentError, "expected parquet, orc or avro"),
-        ("write.location-provider.impl", "com.Me", UnsupportedFeatureError, "Java class"),
+        ("write.location-provider.impl", "com.Me", UnsupportedFeatureError, "no installed package"),
         ("write.wap.enabled", "ja", InvalidArgumentError, "true or false"),
         ("format_version", "2", InvalidArgumentError, "did you mean format-version"),
         ("write.format.defualt", "orc", InvalidArgumentError, "did you mean write.format.default"),

@@ -3,6 +3,7 @@
 pub(crate) mod catalog;
 pub(crate) mod changes;
 pub(crate) mod compaction;
+pub(crate) mod locations;
 pub(crate) mod maintenance;
 pub(crate) mod migration;
 pub(crate) mod outcomes;

@@ -4,6 +4,7 @@ use icefield_format::metadata::properties::check_set;
 use icefield_format::metadata::{MetadataUpdate, TableMetadata, UpdateRequirement, requirements_for_update};
 
 use crate::error::Result;
+use crate::write::provider;
 
 /// A change of a table: of its data, its metadata or both.
 pub trait Change {
@@ -66,6 +67,7 @@ impl Updates {
         for update in &updates {
             if let MetadataUpdate::SetProperties { updates } = update {
                 check_set(updates)?;
+                provider::check(updates)?;
             }
         }
         Ok(Self { requirements, updates })

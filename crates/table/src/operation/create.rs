@@ -9,7 +9,7 @@ use icefield_format::metadata::{TableDefinition, TableMetadata};
 use crate::commit::{Committed, created_by, write_metadata};
 use crate::error::{Error, Result};
 use crate::storage::Storage;
-use crate::write::key_length;
+use crate::write::{key_length, provider};
 
 /// Writes the first metadata file of a new table. The table is not registered in a catalog.
 pub fn create(storage: &Storage, definition: &TableDefinition) -> Result<Committed> {
@@ -21,6 +21,7 @@ pub fn create(storage: &Storage, definition: &TableDefinition) -> Result<Committ
 /// The metadata of a new table, without writing it.
 pub fn stage(definition: &TableDefinition) -> Result<TableMetadata> {
     check_set(&definition.properties)?;
+    provider::check(&definition.properties)?;
     let metadata = created_by(&definition.create_updates(uuid::Uuid::new_v4().to_string())?)?;
     if key_length(metadata.properties())?.is_some() && metadata.format_version() < FormatVersion::V3 {
         return Err(Error::invalid(format!(

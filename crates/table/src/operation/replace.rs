@@ -6,6 +6,7 @@ use icefield_format::metadata::{MetadataUpdate, TableDefinition, TableMetadata};
 
 use crate::commit::Change;
 use crate::error::Result;
+use crate::write::provider;
 
 /// Replaces the definition of a table, whatever its state at the commit: other commits are no conflict.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ impl Replace {
     /// A table property with an invalid value.
     pub fn new(definition: TableDefinition) -> Result<Self> {
         check_set(&definition.properties)?;
+        provider::check(&definition.properties)?;
         Ok(Self { definition })
     }
 }

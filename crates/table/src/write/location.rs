@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use icefield_format::metadata::StringMap;
 use icefield_format::metadata::properties::{
-    LOCATION_PROVIDER_IMPL, OBJECT_STORE_ENABLED, OBJECT_STORE_PATH, PY_LOCATION_PROVIDER_IMPL, WRITE_DATA_LOCATION,
-    WRITE_FOLDER_STORAGE_LOCATION, WRITE_OBJECT_STORE_PARTITIONED_PATHS,
+    OBJECT_STORE_ENABLED, OBJECT_STORE_PATH, WRITE_DATA_LOCATION, WRITE_FOLDER_STORAGE_LOCATION,
+    WRITE_OBJECT_STORE_PARTITIONED_PATHS,
 };
 use icefield_format::transform::murmur3::murmur3_32;
 use uuid::Uuid;
 
+use super::provider::{self, LocationProvider};
 use crate::error::{Error, Result};
 
 /// Bits of the hash that spread the files of an object store over folders.
@@ -31,18 +32,15 @@ pub struct DataLocations {
     /// Folders between the hash and the file, if the files are not below the table.
     context: Option<String>,
     partition_folders: bool,
+    /// Decides instead of these rules.
+    provider: Option<Arc<dyn LocationProvider>>,
 }
 
 impl DataLocations {
     /// The locations of a table.
     pub fn new(table_location: &str, properties: &StringMap) -> Result<Self> {
         let table = table_location.trim_end_matches('/');
-        for provider in [LOCATION_PROVIDER_IMPL, PY_LOCATION_PROVIDER_IMPL] {
-            if let Some(class) = provider.read(properties) {
-                let property = provider.name;
-                return Err(Error::unsupported(format!("the location provider {class} (table property '{property}')")));
-            }
-        }
+        let provider = provider::of_table(table, properties)?;
         let hashed = OBJECT_STORE_ENABLED.read(properties);
         let folder = WRITE_DATA_LOCATION.read_valid(properties)?;
         for old in [OBJECT_STORE_PATH, WRITE_FOLDER_STORAGE_LOCATION] {
@@ -58,16 +56,26 @@ impl DataLocations {
             parts.into_iter().rev().collect::<Vec<_>>().join("/")
         });
         let partition_folders = !hashed || WRITE_OBJECT_STORE_PARTITIONED_PATHS.read(properties);
-        Ok(Self { root, hashed, context, partition_folders })
+        Ok(Self { root, hashed, context, partition_folders, provider })
     }
 
-    /// The folder that all files lie beneath.
+    /// The folder that all files lie beneath, unless a location provider decides.
     pub fn root(&self) -> &str {
         &self.root
     }
 
     /// The location of a file; `partition` is the path of its partition, empty for an unpartitioned table.
-    pub fn file(&self, partition: &str, name: &str) -> String {
+    ///
+    /// # Errors
+    /// Those of a location provider.
+    pub fn file(&self, partition: &str, name: &str) -> Result<String> {
+        match &self.provider {
+            Some(provider) => provider.location(partition, name),
+            None => Ok(self.by_rules(partition, name)),
+        }
+    }
+
+    fn by_rules(&self, partition: &str, name: &str) -> String {
         let root = &self.root;
         let name = match partition {
             "" => name.to_owned(),
@@ -162,7 +170,7 @@ mod tests {
     fn layouts() {
         let at = |settings: &[(&str, &str)], partition: &str| {
             let settings = strings(settings);
-            DataLocations::new("s3://b/db/t/", &settings).unwrap().file(partition, "a.parquet")
+            DataLocations::new("s3://b/db/t/", &settings).unwrap().file(partition, "a.parquet").unwrap()
         };
         let hashed = ("write.object-storage.enabled", "true");
         assert_eq!(at(&[], ""), "s3://b/db/t/data/a.parquet");
@@ -181,7 +189,7 @@ mod tests {
     fn names_that_file_systems_do_not_take_are_cut() {
         let locations = DataLocations::new("/t", &StringMap::new()).unwrap();
         let folder_of = |partition: &str| {
-            let path = locations.file(partition, "a.parquet");
+            let path = locations.file(partition, "a.parquet").unwrap();
             path.strip_prefix("/t/data/").unwrap().strip_suffix("/a.parquet").unwrap().to_owned()
         };
         let longest = format!("s={}", "x".repeat(253));

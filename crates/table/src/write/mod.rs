@@ -14,6 +14,7 @@ mod lineage;
 pub mod location;
 pub mod options;
 pub mod plan;
+pub mod provider;
 mod roll;
 mod runs;
 pub mod sort;

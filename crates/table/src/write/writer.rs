@@ -465,7 +465,7 @@ impl Lane {
             let file = match &mut self.file {
                 Some(file) => file,
                 none => {
-                    let path = shared.locations.file(&self.path, &shared.names.next());
+                    let path = shared.locations.file(&self.path, &shared.names.next())?;
                     let file = shared.layout.create(&shared.config.storage, path, &rest)?;
                     shared.open.fetch_add(1, Ordering::Relaxed);
                     none.insert(file)

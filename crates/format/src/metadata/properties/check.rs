@@ -141,7 +141,7 @@ mod tests {
             ("write.data.path", ""),
             ("schema.name-mapping.default", "[{"),
             ("encryption.data-key-length", "20"),
-            ("write.location-provider.impl", "com.example.Here"),
+            ("write.location-provider.impl", ""),
         ] {
             let error = set(name, value).unwrap_err();
             assert!(error.contains(name) && error.contains(value), "{error}");

@@ -109,14 +109,12 @@ properties! {
         Effect::Harmless("Files are written again one by one, as they are; other engines read it.");
     /// A comment on the table.
     COMMENT: &'static str = "comment", AllowedValues::Text, Effect::Harmless("Kept for people and other engines.");
-    /// A Java class that says where data files lie.
+    /// A class that says where data files lie: an entry point of `icefield.location_providers` with this name.
     LOCATION_PROVIDER_IMPL: &'static str = "write.location-provider.impl",
-        AllowedValues::Text,
-        Effect::Refused("it names a Java class: icefield lays out files by write.data.path and write.object-storage.*");
-    /// A Python class of PyIceberg's that says where data files lie.
+        AllowedValues::Filled, Effect::Honoured;
+    /// The same under PyIceberg's name; it wins over `write.location-provider.impl`.
     PY_LOCATION_PROVIDER_IMPL: &'static str = "write.py-location-provider.impl",
-        AllowedValues::Text,
-        Effect::Refused("it names a class of PyIceberg's: icefield lays out files by write.data.path and write.object-storage.*");
+        AllowedValues::Filled, Effect::Honoured;
     /// Size of the partitions that Spark shuffles rows into.
     SPARK_ADVISORY_PARTITION_SIZE: i64 = "write.spark.advisory-partition-size-bytes",
         AllowedValues::AtLeast(1), Effect::Harmless("Read by the Java connector of Spark only.");

@@ -111,7 +111,7 @@ impl<'a> PositionWriter<'a> {
     /// One file, and how many data files went into it.
     fn write_file(&self, group: &[DeletedRows]) -> Result<(DataFile, usize)> {
         let Some(first) = group.first() else { return Err(Error::Internal("no deleted rows".into())) };
-        let path = self.locations.file(&self.config.partition_path(first)?, &self.names.next());
+        let path = self.locations.file(&self.config.partition_path(first)?, &self.names.next())?;
         let mut file = self.layout.create(&self.config.storage, path, &[])?;
         let taken = match self.fill(file.as_mut(), group) {
             Ok(taken) => taken,

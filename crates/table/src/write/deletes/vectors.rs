@@ -39,7 +39,7 @@ fn write_all(config: &DeleteConfig, mut rest: &[DeletedRows], written: &mut Vec<
     while !rest.is_empty() {
         interrupt::check()?;
         // A Puffin file for several partitions belongs in no partition folder.
-        let path = locations.file("", &names.next());
+        let path = locations.file("", &names.next())?;
         let created_by = concat!("icefield version ", env!("CARGO_PKG_VERSION"));
         let mut puffin = PuffinWriter::new(vec![("created-by".to_owned(), created_by.to_owned())]);
         let (first, mut end) = (written.len(), 0);
