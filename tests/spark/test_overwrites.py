@@ -102,6 +102,10 @@ def test_dynamic_overwrites_of_a_table_without_partitions_replace_all_rows(
     write.save("db.plain")
     write.save("db.plain")
     assert ids(plain) == [10]
+    snapshot = plain.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    assert snapshot.summary["replace-partitions"] == "true"
     df.where("id < 0").write.format("icefield").options(**options, **{"overwrite-mode": "dynamic"}).mode(
         "overwrite"
     ).save("db.plain")

@@ -89,6 +89,9 @@ class Writer(DataSourceArrowWriter):
             isolation = self._overwrite.isolation
             self._write.commit(table, written, branch, summary, key, lost_some, mode="dynamic", isolation=isolation)
         elif written or not self._overwrite.needs_rows:
+            if self._overwrite.needs_rows:
+                # What Java says of overwrites by partitions, of which such a table is one.
+                summary["replace-partitions"] = "true"
             commit(table, self._overwrite.plan, self._removed(branch, written), written, summary, key, lost_some)
 
     def _removed(self, branch: str, written: list[WrittenFiles]) -> list[WrittenFiles]:
