@@ -1931,8 +1931,14 @@ class Transaction:
         deleted: Sequence[str],
         added: Sequence[ManifestFile],
         kind: SnapshotKind,
-    ) -> None:
-        """Write manifests of data files again, their entries grouped in another way; take out and add manifests."""
+        *,
+        dry_run: bool = False,
+    ) -> tuple[int, int, int, int, int, int] | None:
+        """Write manifests of data files again, their entries grouped in another way; take out and add manifests.
+
+        With ``dry_run`` nothing is done, and the numbers and bytes of replaced and of new manifests, the number of
+        those that stay, and that of entries are returned.
+        """
 
     def change_files(self, operation: str, changes: FileChanges, kind: SnapshotKind) -> None:
         """Add and remove files that are described, by the operation of this name."""
@@ -3090,11 +3096,11 @@ def resolve_commit(
 
 def expire_snapshots(
     state: TableState, catalog: object, identifier: object, request: ExpiryRequest
-) -> tuple[TableState | None, list[int], list[str], int, list[str], dict[str, list[str]]]:
+) -> tuple[TableState | None, list[int], list[str], int, list[str], dict[str, list[str]], int]:
     """Expire snapshots, and delete the files that only they name.
 
     Returns the new state, snapshot ids, branches and tags, the number of files that could not be read or deleted, what
-    the first of them said, and the deleted files by their kind.
+    the first of them said, the deleted files by their kind, and their bytes.
     """
 
 @type_check_only

@@ -101,7 +101,10 @@ def test_namespaces(run, uri):
 def test_rows_are_counted_and_deleted(run, load):
     assert run("table", "count", "a.t") == "3\n"
     assert json.loads(run("table", "count", "a.t", "id > 1", "--json")) == {"table": "a.t", "rows": 2}
-    assert run("table", "delete", "a.t", "id > 1", "--dry-run") == "would delete 2 rows of table a.t\n"
+    planned = run("table", "delete", "a.t", "id > 1", "--dry-run")
+    assert planned.startswith("would delete 2 rows of table a.t; data files: 0 added (0 B), 0 removed, 1 rewritten (")
+    document = json.loads(run("table", "delete", "a.t", "id > 1", "--dry-run", "--json"))
+    assert (document["rows"], document["files-rewritten"], document["bytes-rewritten"] > 0) == (2, 1, True)
     assert "not confirmed: delete 2 rows of table a.t; pass --yes" in run("table", "delete", "a.t", "id > 1", code=2)
     assert load().scan().count() == 3
     done = json.loads(run("table", "delete", "a.t", "id > 2", "--branch", "work", "--yes", "--json"))
@@ -113,7 +116,7 @@ def test_rows_are_counted_and_deleted(run, load):
 
 def test_a_change_with_a_key_is_made_once(run, load, tmp_path):
     keyed = ("--idempotency-key", "delete/1")
-    assert run("table", "delete", "a.t", "id = 1", *keyed, "--dry-run") == "would delete 1 rows of table a.t\n"
+    assert run("table", "delete", "a.t", "id = 1", *keyed, "--dry-run").startswith("would delete 1 rows of table a.t; ")
     assert run("table", "delete", "a.t", "id = 1", *keyed, "--yes") == "deleted 1 rows of table a.t\n"
     snapshots = len(load().snapshots())
     # Nothing is left to confirm, whatever the filter is now.

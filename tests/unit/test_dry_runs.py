@@ -91,3 +91,41 @@ def test_in_a_transaction_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ice.ValidationError):
         table.append(pa.table({"id": ["x"], "p": ["1"]}), dry_run=True)
     assert tree(tmp_path) == before
+
+
+def test_maintenance_says_what_it_would_do_and_writes_nothing(tmp_path: Path) -> None:
+    table = make(tmp_path, 2)
+    for _ in range(3):
+        table.append(NEW)
+    before = tree(tmp_path)
+    planned = table.rewrite_manifests().cluster_by().dry_run()
+    expired = table.expire_snapshots(older_than="0ms", retain_last=1, dry_run=True)
+    assert tree(tmp_path) == before
+    old = dict(zip(*(table.inspect.manifests()[name].to_pylist() for name in ("path", "length")), strict=True))
+    assert (planned.replaced, planned.replaced_bytes, planned.kept) == (len(old), sum(old.values()), 0)
+    assert planned.entries == table.inspect.data_files().num_rows
+    table.rewrite_manifests().cluster_by().commit()
+    new = dict(zip(*(table.inspect.manifests()[name].to_pylist() for name in ("path", "length")), strict=True))
+    assert (planned.added, planned.added_bytes) == (len(new), sum(new.values()))
+    # Without manifest lists, whose size is recorded nowhere.
+    assert expired.snapshot_ids
+    assert not expired.data_files
+    assert expired.bytes == 0
+    table.delete("id >= 0")
+    planned_expiry = table.expire_snapshots(older_than="0ms", retain_last=1, dry_run=True)
+    before = tree(tmp_path)
+    done = table.expire_snapshots(older_than="0ms", retain_last=1)
+    assert done == planned_expiry
+    gone = {path: size for path, size in before.items() if path not in tree(tmp_path)}
+    assert done.bytes == sum(size for path, size in gone.items() if "/snap-" not in path) > 0
+    assert len(gone) == len(done.deleted_files)
+
+
+def test_in_a_transaction_a_rewrite_of_manifests_says_what_it_would_do(tmp_path: Path) -> None:
+    table = make(tmp_path, 2)
+    snapshots = len(table.snapshots())
+    with table.transaction() as changes:
+        changes.append(NEW)
+        planned = changes.rewrite_manifests().cluster_by().dry_run()
+    assert planned.entries == table.inspect.data_files().num_rows
+    assert len(table.snapshots()) == snapshots + 1

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from icefield._core import compute_partition_stats
-from icefield._outputs.layout import counted
+from icefield._outputs.layout import counted, size_of
 from icefield._outputs.printable import printable
 from icefield.errors import InvalidArgumentError
 from icefield.moments import age_in_milliseconds, milliseconds_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from icefield.table.compacting import RunOnTable
 
     #: What the core returns of an expiry.
-    Expired: TypeAlias = tuple[TableState | None, list[int], list[str], int, list[str], dict[str, list[str]]]
+    Expired: TypeAlias = tuple[TableState | None, list[int], list[str], int, list[str], dict[str, list[str]], int]
 
 __all__ = ["ColumnStatistics", "ExpireSnapshots", "ExpiredSnapshots", "Maintenance", "PartitionStatistics"]
 
@@ -50,6 +50,9 @@ class ExpiredSnapshots:
     failures: int
     #: What the first of them said.
     first_failures: list[str]
+    #: Size of the deleted files, as the manifests and the metadata say. That of manifest lists is recorded nowhere, so
+    #: they are left out.
+    bytes: int = 0
 
     @property
     def deleted_files(self) -> list[str]:
@@ -70,6 +73,7 @@ class ExpiredSnapshots:
         parts = [counted(len(self.snapshot_ids), "snapshot")]
         parts += [f"references {', '.join(self.refs)}"] if self.refs else []
         parts += [counted(len(files), kind) for kind, files in kinds.items() if files]
+        parts += [size_of(self.bytes)] if self.bytes else []
         parts += [counted(self.failures, "failure")] if self.failures else []
         return printable(f"ExpiredSnapshots({', '.join(parts)})")
 
@@ -411,7 +415,7 @@ def _moment(given: datetime | timedelta | str | int) -> datetime | str | int:
 
 
 def _result(done: Expired) -> ExpiredSnapshots:
-    _, snapshot_ids, refs, failures, first, files = done
+    _, snapshot_ids, refs, failures, first, files, size = done
     return ExpiredSnapshots(
         snapshot_ids,
         refs,
@@ -423,4 +427,5 @@ def _result(done: Expired) -> ExpiredSnapshots:
         files["external"],
         failures,
         first,
+        size,
     )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from icefield._core import TableState
     from icefield.metadata import TableMetadata
     from icefield.table.catalog import TableDefinition
+    from icefield.table.update.change import Answer
 
 __all__ = ["TableTransaction"]
 
@@ -191,6 +192,11 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
         self._steps.append("a snapshot")
         if make:
             self._staged = self._changes.metadata
+
+    def preview(self, ask: Callable[[CoreTransaction], Answer]) -> Answer:
+        """Return what a change would do to the table with the changes so far; nothing is added."""
+        self._check_open()
+        return ask(self._changes)
 
     def _stage_objects(self, *updates: Mapping[str, object]) -> Self:
         self.stage([json.dumps(update) for update in updates], self._staged)

@@ -47,8 +47,8 @@ struct Request {
 }
 
 /// The result of an expiry: the new state if the table changed, expired snapshots, removed references, the number of
-/// files that could not be read or deleted, the first of these errors, and deleted files by kind.
-type Done = (Option<PyTableState>, Vec<i64>, Vec<String>, usize, Vec<String>, BTreeMap<&'static str, Vec<String>>);
+/// files that could not be read or deleted, the first of these errors, deleted files by kind, and their bytes.
+type Done = (Option<PyTableState>, Vec<i64>, Vec<String>, usize, Vec<String>, BTreeMap<&'static str, Vec<String>>, u64);
 
 /// Expire snapshots, and delete the files that only they name.
 #[pyfunction]
@@ -96,7 +96,7 @@ fn expire_snapshots(
     ]);
     let new = done.table.map(|table| state.with(table.committed().clone()));
     let left = done.leftover.first.iter().map(|message| redacted(message)).collect();
-    Ok((new, done.snapshots, done.refs, done.leftover.failures, left, files))
+    Ok((new, done.snapshots, done.refs, done.leftover.failures, left, files, done.bytes))
 }
 
 /// Which orphan files to remove.

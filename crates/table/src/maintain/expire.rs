@@ -43,6 +43,8 @@ pub struct Expired {
     pub refs: Vec<String>,
     /// The deleted files.
     pub files: ExpiredFiles,
+    /// The size of the deleted files, as manifests and the metadata say; that of manifest lists is recorded nowhere.
+    pub bytes: u64,
     /// Files that only expired snapshots reference, kept because they are outside the table's folders.
     pub external: Vec<String>,
     /// Files that could not be read or deleted.
@@ -75,30 +77,6 @@ pub enum External {
 }
 
 impl ExpiredFiles {
-    /// Removes and returns the files outside the table's folders.
-    fn take_external(&mut self, storage: &Storage, metadata: &TableMetadata) -> Vec<String> {
-        let folders = Folders::of(storage, metadata, None);
-        // Looking for links needs the file system, so the result is cached by folder.
-        let mut known: HashMap<String, bool> = HashMap::new();
-        let mut is_own = |file: &str| match file.rsplit_once('/') {
-            // Only a commit may delete metadata files, even if a manifest lists one as another kind of file.
-            Some((_, name)) if MetadataCodec::from_file_name(name).is_some() => false,
-            Some((folder, name)) if !matches!(name, "" | "." | "..") => match known.get(folder) {
-                Some(own) => *own,
-                None => *known.entry(folder.to_owned()).or_insert(folders.have(storage, file)),
-            },
-            _ => folders.have(storage, file),
-        };
-        let mut external = Vec::new();
-        let kinds = [&mut self.data_files, &mut self.delete_files, &mut self.manifests, &mut self.manifest_lists];
-        for files in kinds.into_iter().chain([&mut self.statistics]) {
-            let (own, others): (Vec<_>, Vec<_>) = std::mem::take(files).into_iter().partition(|file| is_own(file));
-            *files = own;
-            external.extend(others);
-        }
-        external
-    }
-
     /// All files, data files first: a manifest is deleted after the files it lists, so that an interrupted deletion
     /// still has the list.
     pub fn all(&self) -> impl Iterator<Item = &String> {
@@ -269,11 +247,13 @@ fn report(
         let places = Places::of(storage);
         let search =
             Search { storage, places, limits: limits()?, before, committed, after, leftover: Mutex::default() };
-        if let Some(files) = search.files(cleanup) {
-            expired.files = files;
-        }
-        if external == External::Keep {
-            expired.external = expired.files.take_external(storage, after);
+        if let Some(mut files) = search.files(cleanup) {
+            if external == External::Keep {
+                let outside = take_external(&mut files, storage, after);
+                expired.external = sorted(outside).all().cloned().collect();
+            }
+            expired.bytes = files.iter().map(|file| file.bytes).fold(0, u64::saturating_add);
+            expired.files = sorted(files);
         }
         expired.leftover = search.leftover.into_inner().unwrap_or_else(PoisonError::into_inner);
     }
@@ -303,8 +283,15 @@ enum Kind {
     Statistics,
 }
 
-/// Files that expired snapshots reference, with their kind and path.
-type Found = Mutex<BTreeMap<Place, (Kind, String)>>;
+/// A file that expired snapshots reference.
+struct File {
+    kind: Kind,
+    path: String,
+    bytes: u64,
+}
+
+/// Files that expired snapshots reference.
+type Found = Mutex<BTreeMap<Place, File>>;
 
 /// The manifests of some snapshots, and the places of unreadable manifest lists.
 struct Listed {
@@ -315,7 +302,7 @@ struct Listed {
 impl Search<'_> {
     /// Returns the files; `None` if a manifest list of a remaining snapshot cannot be read, since any file may then be
     /// in use.
-    fn files(&self, cleanup: Cleanup) -> Option<ExpiredFiles> {
+    fn files(&self, cleanup: Cleanup) -> Option<Vec<File>> {
         let kept = self.manifests(self.after, |_| true);
         if !kept.unread.is_empty() {
             return None;
@@ -326,18 +313,26 @@ impl Search<'_> {
         gone.manifests.retain(|place, _| !kept.contains_key(place));
 
         let found = Found::default();
-        let add = |kind: Kind, path: &str| {
-            locked(&found).entry(self.places.place(path)).or_insert((kind, path.to_owned()));
+        let add = |kind: Kind, path: &str, bytes: i64| {
+            let file = File { kind, path: path.to_owned(), bytes: u64::try_from(bytes).unwrap_or(0) };
+            locked(&found).entry(self.places.place(path)).or_insert(file);
         };
         for snapshot in self.before.snapshots().iter().filter(|snapshot| is_expired(snapshot.snapshot_id)) {
             // A file that cannot be read as a manifest list may be anything, so it is kept.
             let list = snapshot.manifest_list();
             list.filter(|list| !gone.unread.contains(&self.places.place(list)))
                 .into_iter()
-                .for_each(|list| add(Kind::List, list));
+                .for_each(|list| add(Kind::List, list, 0));
         }
-        reachable::statistics(self.before).for_each(|path| add(Kind::Statistics, path));
-        gone.manifests.values().for_each(|manifest| add(Kind::Manifest, &manifest.manifest_path));
+        for file in self.before.statistics() {
+            add(Kind::Statistics, &file.statistics_path, file.file_size_in_bytes);
+        }
+        for file in self.before.partition_statistics() {
+            add(Kind::Statistics, &file.statistics_path, file.file_size_in_bytes);
+        }
+        for manifest in gone.manifests.values() {
+            add(Kind::Manifest, &manifest.manifest_path, manifest.manifest_length);
+        }
         if cleanup == Cleanup::All {
             self.add_content_files(&found, &gone.manifests, &kept);
         }
@@ -351,10 +346,10 @@ impl Search<'_> {
             locked(&found).remove(&self.places.place(path));
         }
         // Manifest lists have been read as such. All other files may be data or delete files of a remaining snapshot.
-        if locked(&found).values().any(|(kind, _)| *kind != Kind::List) && !self.remove_kept(&found, &kept) {
-            locked(&found).retain(|_, (kind, _)| *kind == Kind::List);
+        if locked(&found).values().any(|file| file.kind != Kind::List) && !self.remove_kept(&found, &kept) {
+            locked(&found).retain(|_, file| file.kind == Kind::List);
         }
-        Some(sorted(found))
+        Some(found.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect())
     }
 
     /// The manifests of the selected snapshots.
@@ -387,7 +382,8 @@ impl Search<'_> {
                 let file = file?;
                 if wanted(file) {
                     let kind = if file.content == FileContent::Data { Kind::Data } else { Kind::Deletes };
-                    locked(found).entry(self.places.place(file.path)).or_insert((kind, file.path.to_owned()));
+                    let found_file = File { kind, path: file.path.to_owned(), bytes: file.bytes };
+                    locked(found).entry(self.places.place(file.path)).or_insert(found_file);
                 }
             }
             Ok(())
@@ -440,17 +436,36 @@ impl Search<'_> {
     }
 }
 
-fn sorted(found: Found) -> ExpiredFiles {
+/// Removes and returns the files outside the table's folders.
+fn take_external(files: &mut Vec<File>, storage: &Storage, metadata: &TableMetadata) -> Vec<File> {
+    let folders = Folders::of(storage, metadata, None);
+    // Looking for links needs the file system, so the result is cached by folder.
+    let mut known: HashMap<String, bool> = HashMap::new();
+    let mut is_own = |file: &str| match file.rsplit_once('/') {
+        // Only a commit may delete metadata files, even if a manifest lists one as another kind of file.
+        Some((_, name)) if MetadataCodec::from_file_name(name).is_some() => false,
+        Some((folder, name)) if !matches!(name, "" | "." | "..") => match known.get(folder) {
+            Some(own) => *own,
+            None => *known.entry(folder.to_owned()).or_insert(folders.have(storage, file)),
+        },
+        _ => folders.have(storage, file),
+    };
+    let (own, external) = std::mem::take(files).into_iter().partition(|file| is_own(&file.path));
+    *files = own;
+    external
+}
+
+fn sorted(found: Vec<File>) -> ExpiredFiles {
     let mut files = ExpiredFiles::default();
-    for (kind, path) in found.into_inner().unwrap_or_else(PoisonError::into_inner).into_values() {
-        let of_kind = match kind {
+    for file in found {
+        let of_kind = match file.kind {
             Kind::Data => &mut files.data_files,
             Kind::Deletes => &mut files.delete_files,
             Kind::Manifest => &mut files.manifests,
             Kind::List => &mut files.manifest_lists,
             Kind::Statistics => &mut files.statistics,
         };
-        of_kind.push(path);
+        of_kind.push(file.path);
     }
     let ExpiredFiles { data_files, delete_files, manifests, manifest_lists, statistics } = &mut files;
     [data_files, delete_files, manifests, manifest_lists, statistics].into_iter().for_each(|paths| paths.sort());

@@ -30,6 +30,8 @@ pub(crate) struct NamedFile<'a> {
     pub(crate) status: Status,
     /// The snapshot that added or removed the file.
     pub(crate) snapshot_id: Option<i64>,
+    /// Its size, as its entry says.
+    pub(crate) bytes: u64,
 }
 
 impl<'a> Reachable<'a> {
@@ -92,6 +94,7 @@ pub(crate) fn files(entries: &Entries) -> impl Iterator<Item = Result<NamedFile<
             content: entries.content_of(row)?,
             status: entries.status_of(row)?,
             snapshot_id: entries.snapshot_id.is_valid(row).then(|| entries.snapshot_id.value(row)),
+            bytes: u64::try_from(entries.file_size_in_bytes.value(row)).unwrap_or(0),
         })
     })
 }

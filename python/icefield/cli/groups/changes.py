@@ -65,7 +65,13 @@ def table_delete(
         what = f"delete {found.rows_removed:,} rows of table {name}"
         if dry_run:
             document = {"table": name, "branch": branch, "rows": found.rows_removed, "deleted": False}
-            print_done(f"would {what}", document)
+            document |= {
+                "files-removed": found.files_removed,
+                "files-rewritten": found.files_rewritten,
+                "files-marked": found.files_marked,
+                "bytes-rewritten": found.bytes_rewritten,
+            }
+            print_done(f"would {what}; {str(found).partition('; ')[2]}", document)
             return
         confirm(what, yes=False)
     done = opened.delete(row_filter, branch=branch, idempotency_key=key)

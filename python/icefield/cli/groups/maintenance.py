@@ -106,7 +106,8 @@ def _sentence(name: str, done: ExpiredSnapshots, expired: str, deleted: str) -> 
     }
     files = ", ".join(counted(len(files), kind) for kind, files in kinds.items() if files) or "no file"
     kept = f"; {counted(len(done.external_files), 'file')} outside of the table stay" if done.external_files else ""
-    return f"table {name}: {expired} {' and '.join(what)}, {deleted} {files}{kept}"
+    size = f" of {size_of(done.bytes)}" if done.bytes else ""
+    return f"table {name}: {expired} {' and '.join(what)}, {deleted} {files}{size}{kept}"
 
 
 def _document(name: str, done: ExpiredSnapshots, *, dry_run: bool) -> dict[str, object]:
@@ -121,6 +122,7 @@ def _document(name: str, done: ExpiredSnapshots, *, dry_run: bool) -> dict[str, 
         "manifest-lists": done.manifest_lists,
         "statistics-files": done.statistics_files,
         "external-files": done.external_files,
+        "bytes": done.bytes,
         "failures": done.failures,
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from icefield.table.update.change import Change
 from icefield.table.update.changes import DeleteFiles, OverwriteFiles, ReplacePartitions, RewriteFiles, RowDelta
 from icefield.table.update.files import AppendFiles, UpdateSnapshot
-from icefield.table.update.manifests import ManifestWriter, RewriteManifests
+from icefield.table.update.manifests import ManifestsPreview, ManifestWriter, RewriteManifests
 from icefield.table.update.schema import UpdateSchema
 from icefield.table.update.snapshots import ManageSnapshots
 from icefield.table.update.sorting import UpdateSortOrder
@@ -17,6 +17,7 @@ __all__ = [
     "DeleteFiles",
     "ManageSnapshots",
     "ManifestWriter",
+    "ManifestsPreview",
     "OverwriteFiles",
     "ReplacePartitions",
     "RewriteFiles",

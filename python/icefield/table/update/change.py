@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from icefield._outputs.printable import printable
 from icefield.errors import InvalidArgumentError
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from icefield.metadata import TableMetadata
 
 __all__ = ["Change", "MetadataChange", "Staging", "changed_lines", "in_lines", "warn_of_lost"]
+
+Answer = TypeVar("Answer")
 
 _LOST = "changes were never committed and are lost"
 if not sys.warnoptions:
@@ -43,6 +45,9 @@ class Staging(Protocol):
 
     def produce(self, add: Callable[[CoreTransaction], None], *, make: bool) -> None:
         """Add a change of data; with ``make``, the metadata are then those after it."""
+
+    def preview(self, ask: Callable[[CoreTransaction], Answer]) -> Answer:
+        """Return what a change would do to the table with the changes so far; nothing is added."""
 
     def commit_transaction(self) -> object:
         """Commit the changes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from icefield.manifests import DataFile, DeleteFile, ManifestFile
     from icefield.table.update.change import Staging
 
-__all__ = ["ManifestWriter", "RewriteManifests"]
+__all__ = ["ManifestWriter", "ManifestsPreview", "RewriteManifests"]
 
 
 class ManifestWriter:
@@ -76,6 +77,21 @@ class ManifestWriter:
     ) -> None:
         if kind is None:
             self.to_manifest_file()
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestsPreview:
+    """What a rewrite of manifests would do. Rows and data files do not change."""
+
+    #: Numbers and bytes of the manifests that would be replaced, and of those that would replace them.
+    replaced: int
+    replaced_bytes: int
+    added: int
+    added_bytes: int
+    #: Number of manifests that would stay as they are.
+    kept: int
+    #: Number of entries, of data files, that would be written again.
+    entries: int
 
 
 class RewriteManifests(SnapshotChange):
@@ -137,6 +153,17 @@ class RewriteManifests(SnapshotChange):
         """
         self._added.append(manifest)
         return self
+
+    def dry_run(self) -> ManifestsPreview:
+        """Return what `commit` would do, and write nothing."""
+        self._tried = True
+        found = self._transaction.preview(
+            lambda changes: changes.rewrite_manifests(
+                self._columns, self._function, self._only, self._deleted, self._added, self._kind, dry_run=True
+            )
+        )
+        # The core returns numbers of each dry run.
+        return ManifestsPreview(*(found or (0, 0, 0, 0, 0, 0)))
 
     def _add_to(self, changes: CoreTransaction) -> None:
         changes.rewrite_manifests(self._columns, self._function, self._only, self._deleted, self._added, self._kind)

@@ -82,6 +82,9 @@ impl PyTransaction {
     }
 }
 
+/// Numbers and bytes of replaced and of new manifests, the number of those that stay, and that of entries.
+type ManifestCounts = (usize, i64, usize, i64, usize, usize);
+
 /// The counts of a row change: rows deleted, rows added, files removed, files rewritten, files with new deletes, bytes
 /// of the rewritten files, files added, bytes of the added files.
 pub(crate) type Counts = (i64, i64, usize, usize, usize, i64, usize, i64);
@@ -278,8 +281,9 @@ impl PyTransaction {
 
     /// Write manifests of data files again, where columns are given: entries with the same values of these columns of their
     /// files stand together, or with the same answer of a function of the entries. `only` says of manifests which ones.
-    /// Others are taken out and added as they are.
-    #[pyo3(signature = (columns, function, only, deleted, added, kind))]
+    /// Others are taken out and added as they are. With `dry_run` nothing is done, and the numbers and bytes of replaced
+    /// and of new manifests, the number of those that stay, and that of entries are returned.
+    #[pyo3(signature = (columns, function, only, deleted, added, kind, *, dry_run=false))]
     #[expect(clippy::too_many_arguments, reason = "each is a part of the operation")]
     fn rewrite_manifests(
         &self,
@@ -290,7 +294,8 @@ impl PyTransaction {
         deleted: Vec<String>,
         added: Vec<Bound<'_, PyManifestFile>>,
         kind: SnapshotKind,
-    ) -> Result<()> {
+        dry_run: bool,
+    ) -> Result<Option<ManifestCounts>> {
         let mut content = RewriteManifests::new();
         deleted.into_iter().for_each(|path| content.delete_manifest(path));
         added.iter().try_for_each(|manifest| content.add_manifest(manifest.get().0.clone()))?;
@@ -310,7 +315,17 @@ impl PyTransaction {
                 Ok((0..flags.len()).map(|row| flags.is_valid(row) && flags.value(row)).collect())
             }));
         }
-        self.produce(py, content, kind)
+        if dry_run {
+            let storage = self.state.storage.0.clone();
+            let would = detached(py, || {
+                let metadata = self.changes()?.metadata()?.clone();
+                content.preview(&storage, &metadata, &kind.branch)
+            })??;
+            let (replaced, added) = ((would.replaced, would.replaced_bytes), (would.added, would.added_bytes));
+            return Ok(Some((replaced.0, replaced.1, added.0, added.1, would.kept, would.entries)));
+        }
+        self.produce(py, content, kind)?;
+        Ok(None)
     }
 
     /// Replace the table by a definition; its location stays where none is given.

@@ -40,6 +40,12 @@ pub struct Manifests {
 }
 
 impl Manifests {
+    /// Manifests that are made but not stored: to find out what a snapshot would have.
+    #[must_use]
+    pub fn unwritten(storage: &Storage) -> Self {
+        Self::new(storage.unwritten(), i64::MAX)
+    }
+
     pub(in crate::commit) fn new(storage: Storage, snapshot_id: i64) -> Self {
         Self { output: Output::new(storage, snapshot_id), merged: BTreeMap::new() }
     }

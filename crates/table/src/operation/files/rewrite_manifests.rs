@@ -38,6 +38,23 @@ pub struct RewriteManifests {
     changes: FileChanges,
 }
 
+/// What a rewrite of manifests would do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ManifestsPreview {
+    /// Manifests that would be replaced.
+    pub replaced: usize,
+    /// Bytes of the replaced manifests.
+    pub replaced_bytes: i64,
+    /// Manifests that would replace them.
+    pub added: usize,
+    /// Bytes of the new manifests.
+    pub added_bytes: i64,
+    /// Manifests that would stay as they are.
+    pub kept: usize,
+    /// Entries of the rewritten manifests.
+    pub entries: usize,
+}
+
 /// The result of the last attempt.
 struct Done {
     basis: Basis,
@@ -84,6 +101,34 @@ impl RewriteManifests {
         }
         self.added.push(manifest);
         Ok(())
+    }
+
+    /// What the rewrite would do to a branch of a table; nothing is written.
+    ///
+    /// # Errors
+    /// As the rewrite itself, but for conflicts with other commits.
+    pub fn preview(&mut self, storage: &Storage, base: &TableMetadata, branch: &str) -> Result<ManifestsPreview> {
+        let head = base.reference(branch).map(|reference| base.snapshot(reference.snapshot_id));
+        let parent = head.unwrap_or_else(|| base.current_snapshot()).map(|parent| &**parent);
+        self.validate(storage, base, parent)?;
+        let Some(parent) = parent else { return Ok(ManifestsPreview::default()) };
+        let older = of_snapshot(storage, base, parent, &limits()?)?;
+        let manifests = Manifests::unwritten(storage);
+        let done = self.make(base, &older, &manifests, basis(base)?)?;
+        let (replaced, kept): (Vec<_>, Vec<_>) =
+            older.iter().partition(|manifest| done.replaced.contains_key(&ManifestKey::of(manifest)));
+        let added: Vec<_> = done.clustered.manifests.iter().chain(&done.given).collect();
+        let bytes = |manifests: &[&ManifestFile]| {
+            manifests.iter().map(|manifest| manifest.manifest_length).fold(0, i64::saturating_add)
+        };
+        Ok(ManifestsPreview {
+            replaced: replaced.len(),
+            replaced_bytes: bytes(&replaced),
+            added: added.len(),
+            added_bytes: bytes(&added),
+            kept: kept.len(),
+            entries: done.clustered.entries,
+        })
     }
 
     /// The manifests to rewrite.
