@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
 
 #: Packages whose modules are for themselves: what they have for users is in the package, or in a module below.
-PACKAGES = ("icefield.catalog", "icefield.cli", "icefield.orc", "icefield.spark", "icefield.table")
+PACKAGES = (
+    "icefield.catalog",
+    "icefield.cli",
+    "icefield.maintenance",
+    "icefield.orc",
+    "icefield.spark",
+    "icefield.table",
+)
 #: Of their modules those that users import, or whose classes their calls return.
 PUBLIC = {
     "icefield.catalog.base",

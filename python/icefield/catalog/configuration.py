@@ -21,17 +21,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cache
 from typing import TYPE_CHECKING
 
 from icefield._inputs.secrets import guarded
-from icefield._optional import require
+from icefield._inputs.text_files import read_mapping
 from icefield.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from yaml import MappingNode, Node, SafeLoader
 
 __all__ = ["catalog_names", "catalog_properties", "default_catalog"]
 
@@ -105,47 +102,7 @@ def _flat(catalog: str, properties: object, prefix: str = "") -> dict[str, str]:
 
 def _file() -> Mapping[str, object]:
     path = _find_file()
-    if path is None:
-        return {}
-    yaml = require("yaml")
-    try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_loader())
-    except yaml.YAMLError as error:
-        # The parser may quote a secret: only the place is shown.
-        mark = getattr(error, "problem_mark", None)
-        place = "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
-        raise InvalidArgumentError(f"{path}{place}: {getattr(error, 'problem', None) or 'invalid YAML'}") from None
-    except UnicodeDecodeError as error:
-        raise InvalidArgumentError(f"{path}: not UTF-8 at byte {error.start}") from None
-    if not content:
-        return {}
-    if not isinstance(content, Mapping):
-        msg = f"{path}: must be a mapping"
-        raise InvalidArgumentError(msg)
-    return {key.lower(): value for key, value in content.items()}
-
-
-@cache
-def _loader() -> type[SafeLoader]:
-    """Return a loader that reads every scalar as text."""
-    yaml = require("yaml")
-
-    class Texts(yaml.SafeLoader):  # type: ignore[misc, name-defined]
-        def construct_object(self, node: Node, deep: bool = False) -> object:
-            return node.value if isinstance(node, yaml.ScalarNode) else super().construct_object(node, deep)
-
-        def compose_mapping_node(self, anchor: object) -> MappingNode:
-            node: MappingNode = super().compose_mapping_node(anchor)
-            seen = set()
-            for key, _ in node.value:
-                name = key.value if isinstance(key, yaml.ScalarNode) else None
-                if name is None or name in seen:
-                    problem = "a key must be text" if name is None else f"the key {name!r} appears twice"
-                    raise yaml.composer.ComposerError(None, None, problem, key.start_mark)
-                seen.add(name)
-            return node
-
-    return Texts
+    return {} if path is None else {key.lower(): value for key, value in read_mapping(path).items()}
 
 
 def _find_file() -> Path | None:

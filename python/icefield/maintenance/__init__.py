@@ -1,0 +1,25 @@
+"""Maintenance of many tables by a policy, for cron and Airflow: `icefield maintain CONFIG` and `run`.
+
+A policy says for some tables which tasks are done, and when they are due. Whether a task is due is seen in the table
+alone, so that a second run right after the first one finds nothing to do.
+"""
+
+from __future__ import annotations
+
+from icefield.maintenance.policy import TASKS, MaintenanceConfig, Policy, Settings, load
+from icefield.maintenance.report import MaintenanceReport, TaskReport, TaskState
+from icefield.maintenance.runs import run
+from icefield.maintenance.tasks import LAST_ORPHAN_REMOVAL
+
+__all__ = [
+    "LAST_ORPHAN_REMOVAL",
+    "TASKS",
+    "MaintenanceConfig",
+    "MaintenanceReport",
+    "Policy",
+    "Settings",
+    "TaskReport",
+    "TaskState",
+    "load",
+    "run",
+]

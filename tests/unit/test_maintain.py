@@ -1,0 +1,248 @@
+"""Maintenance by policies: what is due is done once, no failure stops the rest, and a dry run writes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+
+import icefield as ice
+from icefield import maintenance
+from icefield.cli.commands import icefield
+from icefield.maintenance import LAST_ORPHAN_REMOVAL, MaintenanceReport
+
+ROWS = pa.table({"id": pa.array(range(10), pa.int64()), "part": ["a", "b"] * 5})
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> ice.Catalog:
+    made = ice.load_catalog("own", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "wh"))
+    made.create_namespace("db")
+    return made
+
+
+def create(catalog: ice.Catalog, name: str = "db.t", *, appends: int = 6, **properties: str) -> ice.Table:
+    settings = {"format-version": "2", "write.delete.mode": "merge-on-read", **properties}
+    table = catalog.create_table(name, ROWS.schema, properties=settings)
+    for _ in range(appends):
+        table.append(ROWS)
+    return table
+
+
+def policy(tables: object = "db.*", **tasks: object) -> dict[str, object]:
+    return {"policies": [{"tables": tables, **{name.replace("_", "-"): settings for name, settings in tasks.items()}}]}
+
+
+def states(report: MaintenanceReport) -> dict[str, str]:
+    return {one.task: one.state for one in report.tasks}
+
+
+def tree(folder: Path) -> dict[str, tuple[int, int]]:
+    found = ((path, path.stat()) for path in folder.rglob("*") if path.is_file())
+    return {str(path): (status.st_size, status.st_mtime_ns) for path, status in found}
+
+
+def test_what_is_due_is_done_once(catalog: ice.Catalog, tmp_path: Path) -> None:
+    table = create(catalog, **{"commit.manifest-merge.enabled": "false", "commit.manifest.min-count-to-merge": "4"})
+    orphan = tmp_path / "wh" / "db" / "t" / "data" / "orphan.parquet"
+    orphan.write_bytes(b"12345")
+    os.utime(orphan, (0, 0))
+    config = policy(
+        convert_equality_deletes=None,
+        compact={"options": {"min-input-files": 5}},
+        rewrite_position_deletes={},
+        remove_dangling_deletes=None,
+        rewrite_manifests={},
+        statistics={"columns": ["part"]},
+        expire_snapshots={"older-than": "0ms", "retain-last": 1},
+        remove_orphans={"every": "7d"},
+    )
+    # A dry run says the same as the run, as far as no task depends on one before it, and changes no file.
+    before = tree(tmp_path / "wh")
+    planned = maintenance.run(config, catalog=catalog, dry_run=True)
+    assert tree(tmp_path / "wh") == before
+    assert planned.dry_run
+    expected = {
+        "convert-equality-deletes": "not due",
+        "compact": "planned",
+        "rewrite-position-deletes": "not due",
+        "remove-dangling-deletes": "not due",
+        "rewrite-manifests": "planned",
+        "statistics": "planned",
+        "expire-snapshots": "planned",
+        "remove-orphans": "planned",
+    }
+    assert states(planned) == expected
+    done = maintenance.run(config, catalog=catalog)
+    assert done.ok, done
+    by_task = {one.task: one for one in done.tasks}
+    before_of = {one.task: one for one in planned.tasks}
+    for task in ("compact", "remove-orphans"):
+        assert (by_task[task].files, by_task[task].bytes) == (before_of[task].files, before_of[task].bytes) != (0, 0)
+    assert states(done) == {task: state.replace("planned", "done") for task, state in expected.items()}
+    table.refresh()
+    assert table.inspect.data_files().num_rows == 1
+    assert len(table.snapshots()) == 1
+    assert not orphan.exists()
+    assert by_task["expire-snapshots"].bytes > 0
+    assert LAST_ORPHAN_REMOVAL in table.properties
+    again = maintenance.run(config, catalog=catalog)
+    assert set(states(again).values()) == {"not due"}
+    assert again.ok
+    # The time of the last removal counts, and one in the future does not.
+    for last, state in ((0, "done"), (1 << 60, "done")):
+        table.refresh().update_properties({LAST_ORPHAN_REMOVAL: str(last)})
+        assert states(maintenance.run(config, catalog=catalog))["remove-orphans"] == state
+
+
+@pytest.mark.parametrize(
+    ("settings", "due"),
+    [
+        ({}, True),
+        ({"min-files": 6}, True),
+        ({"min-files": 7}, False),
+        ({"min-share": "1.0"}, True),
+        ({"min-share": 1, "min-files": 100}, True),
+        # Java's planner takes groups from 5 files on.
+        ({"options": {"min-input-files": 7}}, False),
+    ],
+)
+def test_when_a_compaction_is_due(catalog: ice.Catalog, settings: Mapping[str, object], due: bool) -> None:
+    create(catalog)
+    report = maintenance.run(policy(compact=settings), catalog=catalog, dry_run=True)
+    assert states(report) == {"compact": "planned" if due else "not due"}
+
+
+def test_manifests_and_deletes(catalog: ice.Catalog) -> None:
+    merges = {"commit.manifest-merge.enabled": "false", "commit.manifest.min-count-to-merge": "4"}
+    table = create(catalog, appends=5, **merges)
+    for number in range(3):
+        table.delete(f"id = {number}")
+    small = maintenance.run(policy(rewrite_manifests={"min-count": 6}), catalog=catalog)
+    assert states(small) == {"rewrite-manifests": "not due"}
+    config = policy(rewrite_position_deletes={"options": {"rewrite-all": True}}, rewrite_manifests={})
+    done = maintenance.run(config, catalog=catalog)
+    assert states(done) == {"rewrite-position-deletes": "done", "rewrite-manifests": "done"}
+    manifests = next(one for one in done.tasks if one.task == "rewrite-manifests")
+    assert (manifests.files, manifests.added_files, manifests.commits) == (5, 1, 1)
+    assert table.refresh().scan().count() == 35
+
+
+def test_equality_deletes(catalog: ice.Catalog) -> None:
+    table = create(catalog, appends=1)
+    with table.upsert_stream("id") as stream:
+        stream.upsert(ROWS.slice(0, 2))
+    few = maintenance.run(policy(convert_equality_deletes={"min-files": 2}), catalog=catalog)
+    assert states(few) == {"convert-equality-deletes": "not due"}
+    for dry_run, state in ((True, "planned"), (False, "done"), (False, "not due")):
+        report = maintenance.run(policy(convert_equality_deletes=None), catalog=catalog, dry_run=dry_run)
+        assert states(report) == {"convert-equality-deletes": state}
+        assert (report.tasks[0].files, report.tasks[0].bytes > 0) == ((0, False) if state == "not due" else (1, True))
+    assert table.refresh().scan().count() == 10
+
+
+def test_a_table_that_fails_does_not_stop_the_others(catalog: ice.Catalog, tmp_path: Path) -> None:
+    for name in ("db.a", "db.b", "db.c"):
+        create(catalog, name)
+    kept = create(catalog, "db.kept", appends=2, **{"gc.enabled": "false"})
+    broken = catalog.load_table("db.b")
+    for path in broken.inspect.manifests()["path"].to_pylist():
+        Path(path.removeprefix("file://")).write_bytes(b"damaged")
+    seen: list[str] = []
+    report = maintenance.run(
+        policy(["db.[a-z]*", "db.gone"], compact=None, expire_snapshots={"older-than": "0ms", "retain-last": 1}),
+        catalog=catalog,
+        on_task=lambda one: seen.append(one.table),
+    )
+    found = {(one.table, one.task): one.state for one in report.tasks}
+    assert found["db.a", "compact"] == found["db.c", "compact"] == "done"
+    assert found["db.b", "compact"] == "failed"
+    assert found["db.gone", ""] == "failed"
+    assert found["db.kept", "expire-snapshots"] == "skipped"
+    assert len(kept.refresh().snapshots()) == 2
+    assert not report.ok
+    assert [one.table for one in report.tasks] == seen
+    assert "failed db.b compact: " in repr(report)
+
+
+def test_the_first_policy_of_a_table_counts(catalog: ice.Catalog) -> None:
+    for name in ("db.a", "db.b", "db.c"):
+        create(catalog, name, appends=1)
+    config = {
+        "policies": [
+            {"tables": "db.a", "compact": None},
+            {"tables": ["db.*"], "except": ["db.c"], "expire-snapshots": {"retain-last": 5}},
+            {"tables": "other.*", "compact": None},
+        ]
+    }
+    report = maintenance.run(config, catalog=catalog)
+    assert [(one.table, one.task) for one in report.tasks] == [("db.a", "compact"), ("db.b", "expire-snapshots")]
+    assert report.unmatched == ["other.*"]
+    assert [one.table for one in maintenance.run(config, catalog=catalog, tables=["db.b"]).tasks] == ["db.b"]
+
+
+WRONG: list[tuple[Any, str]] = [
+    ({}, "policies must be a list"),
+    ({"polices": []}, "unknown key 'polices'; did you mean policies?"),
+    (policy(), "there is no task"),
+    ({"policies": [{"compact": None}]}, "tables is missing"),
+    (policy(expire_snapshot={}), "policies[0]: unknown key 'expire-snapshot'; did you mean expire-snapshots?"),
+    (policy(compact={"min_files": 3}), "policies[0].compact: unknown key 'min_files'; did you mean min-files?"),
+    (policy(compact={"min-files": 0}), "policies[0].compact.min-files: expected a whole number above 0, got 0"),
+    (policy(compact={"min-share": "20%"}), "expected a share above 0, up to 1, got '20%'"),
+    (policy(compact="yes"), "policies[0].compact: expected settings, or nothing for the defaults; got 'yes'"),
+    (policy(compact={"options": ["a"]}), "policies[0].compact.options: expected names with values"),
+    (policy(expire_snapshots={"older-than": "a week"}), "expected an age such as 7d or 12h, got 'a week'"),
+    (policy(expire_snapshots={"clean-expired-metadata": "on"}), "expected true or false, got 'on'"),
+    (policy(remove_orphans={"older-than": "2d"}), "policies[0].remove-orphans.older-than: at least 3d, got '2d'"),
+    (policy(7, compact=None), "policies[0].tables: expected a list of texts, got 7"),
+    (policy(["a", ""], compact=None), "policies[0].tables[1]: expected text, got ''"),
+]
+
+
+@pytest.mark.parametrize(("config", "says"), WRONG)
+def test_wrong_configurations(catalog: ice.Catalog, config: Mapping[str, object], says: str) -> None:
+    with pytest.raises(ice.InvalidArgumentError) as raised:
+        maintenance.run(config, catalog=catalog)
+    assert says in str(raised.value)
+
+
+CONFIG = """
+policies:
+  - tables: [db.*]
+    compact:
+    expire-snapshots: {older-than: 0ms, retain-last: 1}
+"""
+
+
+def test_on_the_command_line(catalog: ice.Catalog, tmp_path: Path) -> None:
+    create(catalog)
+    config = tmp_path / "maintenance.yaml"
+    config.write_text(CONFIG)
+
+    def run(*arguments: str) -> Result:
+        places = ["--uri", f"sqlite:///{tmp_path}/catalog.db", "--warehouse", str(tmp_path / "wh")]
+        return CliRunner().invoke(icefield, [*places, "--catalog", "own", "maintain", str(config), *arguments])
+
+    planned = run("--dry-run")
+    assert (planned.exit_code, "1 table: 2 tasks planned with " in planned.output) == (0, True), planned.output
+    document = json.loads(run("--json").output)
+    assert (document["ok"], document["dry_run"]) == (True, False)
+    assert {one["task"]: one["state"] for one in document["tasks"]} == {"compact": "done", "expire-snapshots": "done"}
+    again = run()
+    assert (again.exit_code, again.output) == (0, "1 table: 0 tasks done with 0 files of 0 B, 0 failed\n")
+    assert "not due" in run("--verbose").output
+    config.write_text(CONFIG.replace("db.*", "db.gone"))
+    failed = run()
+    assert (failed.exit_code, "db.gone" in failed.output) == (1, True)
+    config.write_text(CONFIG.replace("compact", "kompact"))
+    wrong = run()
+    assert (wrong.exit_code, "did you mean compact?" in wrong.output) == (2, True)
+    config.write_text("policies: [")
+    assert (run().exit_code, "maintenance.yaml, line 1" in run().output) == (2, True)
