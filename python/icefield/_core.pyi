@@ -3246,6 +3246,15 @@ def compute_partition_stats(
     Returns the new state, the file, its bytes, and the number of partitions if the file is new; None without files.
     """
 
+def export_metadata(
+    state: TableState, put: Callable[[str, bytes], object], *, snapshots: list[int], values: bool
+) -> tuple[dict[str, str], int, int]:
+    """Export the metadata of a table without rows.
+
+    ``put`` is called with the name and the bytes of each file. Returns the folders of the export by those of the table,
+    and the numbers of snapshots and of manifests.
+    """
+
 def compute_table_stats(
     state: TableState,
     catalog: object,

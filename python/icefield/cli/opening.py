@@ -16,7 +16,9 @@ __all__ = ["catalog_of", "location_of", "table_of"]
 
 
 def table_of(context: click.Context, name: str) -> Table:
-    """Open a table by its name in the catalog, or by the path of a metadata file."""
+    """Open a table by its name in the catalog, or by the path of a metadata file or of an export."""
+    if name.endswith(".zip") and Path(name).is_file():
+        return Table.from_export(name)
     # Of a folder, the error names its newest metadata file.
     if name.endswith((".json", ".json.gz")) or "://" in name or ("/" in name and Path(name).is_dir()):
         return Table.from_metadata(name, **context.obj[1])

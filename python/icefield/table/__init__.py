@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import weakref
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -19,12 +21,15 @@ from icefield.scan import DataScan, FileScanTask, TableScan
 from icefield.table.branches import BranchedTable, BranchWork
 from icefield.table.changing import OWN_BRANCH
 from icefield.table.diagnosis import Diagnosis, diagnosed, orphans_of
+from icefield.table.exports import MetadataExport, exported, extracted
 from icefield.table.outcomes import RowsChanged
 from icefield.table.reads import TableReads
 from icefield.table.rows import UpsertResult
 from icefield.table.transaction import TableTransaction
 
 if TYPE_CHECKING:
+    import os
+
     from typing_extensions import Self
 
     from icefield._inputs.identifiers import Identifier
@@ -87,6 +92,67 @@ class Table(TableReads, BranchedTable):
             msg = f"{metadata_location} is a folder: pass a metadata file; the newest one is {newest}"
             raise InvalidArgumentError(msg) from error
         return cls((), state, None)
+
+    @classmethod
+    def from_export(cls, path: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> Self:
+        """Open the table of an export (`export_metadata`), to plan scans of it and to inspect it; it has no rows.
+
+        Parameters
+        ----------
+        path
+            The export.
+        folder
+            Where its files are extracted; by default a temporary folder, which goes with the table.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the file is no export.
+
+        """
+        target, folders = extracted(path, folder)
+        table = cls.from_metadata(str(target / "metadata.json"), relocate=folders)
+        if folder is None:
+            weakref.finalize(table, shutil.rmtree, target, ignore_errors=True)
+        return table
+
+    def export_metadata(
+        self, path: str | os.PathLike[str], *, snapshot_ids: Iterable[int] = (), values: bool = False
+    ) -> MetadataExport:
+        """Write what planning reads of the table into one file, for a report of a fault: no rows, and no data files.
+
+        The export has the metadata file, and the manifest lists and manifests of some snapshots; `from_export` opens
+        it. By default it has nothing that tells values of rows: bounds and partition values are left out, and paths,
+        file names and the location are replaced, as are properties that are not about how tables are written and read.
+        Names of columns, default values and comments, counts and sizes stay. Properties with credentials are left out
+        in any case.
+
+        Parameters
+        ----------
+        path
+            A new ``.zip`` file.
+        snapshot_ids
+            The snapshots; by default the current one.
+        values
+            Keep bounds, partition values, paths and all other properties: manifests are then copied byte for byte. Many
+            faults of planning can be seen only so.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the file exists, or a snapshot is unknown.
+        UnsupportedFeatureError
+            If the table is encrypted: its metadata would be plain in the export.
+
+        Examples
+        --------
+        >>> table.export_metadata("flights.zip")  # doctest: +SKIP
+        MetadataExport(flights.zip: 1 snapshot, 4 manifests, 6.1 KiB, without values)
+        >>> ice.Table.from_export("flights.zip").inspect.files().num_rows  # doctest: +SKIP
+        4
+
+        """
+        return exported(self._state, path, snapshot_ids, values=values)
 
     @property
     def catalog(self) -> TableCatalog[Table, Transaction, CreateTableTransaction] | None:

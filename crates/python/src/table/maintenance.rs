@@ -3,16 +3,20 @@
 use std::collections::BTreeMap;
 
 use icefield_format::metadata::retention::ExpireSnapshots;
+use icefield_table::Error;
 use icefield_table::maintain::doctor::doctor as examine;
 use icefield_table::maintain::expire::{Cleanup, External, expirable, expire};
+use icefield_table::maintain::export::export_metadata as export;
 use icefield_table::maintain::fsck::{FsckOptions, Level, Severity, fsck as check};
 use icefield_table::maintain::orphans::{OrphanSearch, PrefixMismatch, find_orphans, remove_orphans as remove};
 use icefield_table::maintain::partition_statistics;
 use icefield_table::maintain::statistics::{StatsOptions, compute_table_stats as compute};
 use icefield_table::storage::redacted;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::arguments::integer::{Int, Named};
+use crate::callback::{ENDED, call_python};
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
 use crate::table::state::PyTableState;
@@ -23,6 +27,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(remove_orphans, module)?)?;
     module.add_function(wrap_pyfunction!(fsck, module)?)?;
     module.add_function(wrap_pyfunction!(doctor, module)?)?;
+    module.add_function(wrap_pyfunction!(export_metadata, module)?)?;
     module.add_function(wrap_pyfunction!(compute_partition_stats, module)?)?;
     module.add_function(wrap_pyfunction!(compute_table_stats, module)?)
 }
@@ -219,6 +224,30 @@ fn doctor(py: Python<'_>, state: &Bound<'_, PyTableState>) -> Result<Vec<Advice>
         (one.name, one.subject, redacted(&one.message), one.bytes, one.requests, one.repair)
     };
     Ok(found.into_iter().map(shown).collect())
+}
+
+/// Export the metadata of a table without rows. `put` is called with the name and the bytes of each file. Returns the
+/// folders of files by the folders of the export, and the numbers of snapshots and of manifests.
+#[pyfunction]
+#[pyo3(signature = (state, put, *, snapshots, values))]
+fn export_metadata(
+    py: Python<'_>,
+    state: &Bound<'_, PyTableState>,
+    put: Py<PyAny>,
+    snapshots: Vec<Int<i64>>,
+    values: bool,
+) -> Result<(BTreeMap<String, String>, usize, usize)> {
+    let (state, snapshots) = (state.get(), Int::all(snapshots));
+    let mut put = |name: &str, bytes: Vec<u8>| {
+        let called = call_python(|py| put.call1(py, (name, PyBytes::new(py, &bytes))).map(drop));
+        match called {
+            Some(Ok(())) => Ok(()),
+            Some(Err(raised)) => Err(Error::Interrupted(Box::new(raised))),
+            None => Err(Error::Internal(ENDED.to_owned())),
+        }
+    };
+    let done = detached(py, || export(&state.storage.0, &state.committed, &snapshots, values, &mut put))??;
+    Ok((done.folders, done.snapshots, done.manifests))
 }
 
 /// The table after the counts, the statistics file, and the number of distinct values by field id.

@@ -4,6 +4,7 @@ pub mod compact;
 pub mod deletes;
 pub mod doctor;
 pub mod expire;
+pub mod export;
 pub mod fsck;
 mod options;
 pub mod orphans;

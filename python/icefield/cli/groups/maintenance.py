@@ -227,6 +227,35 @@ def table_fsck(context: click.Context, name: str, level: CheckLevel, limit: int)
         context.exit(1)
 
 
+@click.command("export", cls=Command)
+@table_argument
+@click.argument("file", metavar="FILE.zip")
+@click.option("--snapshot-id", "ids", type=int, multiple=True, help="By default the current snapshot; repeatable.")
+@click.option("--values", is_flag=True, help="Keep bounds, partition values, paths and properties.")
+@click.pass_context
+def table_export(context: click.Context, name: str, file: str, ids: tuple[int, ...], values: bool) -> None:
+    """Write the metadata of a table, without rows, into one file for a report of a fault.
+
+    Commands that look at tables take the file as TABLE. Without --values it tells no values of rows.
+    """
+    done = table_of(context, name).export_metadata(file, snapshot_ids=ids, values=values)
+    sentence = (
+        f"exported {counted(done.snapshots, 'snapshot')} with {counted(done.manifests, 'manifest')} of table {name}"
+    )
+    sentence += f" to {done.path} ({size_of(done.bytes)}), {'with' if values else 'without'} values of rows"
+    print_done(
+        sentence,
+        {
+            "table": name,
+            "path": str(done.path),
+            "bytes": done.bytes,
+            "snapshots": done.snapshots,
+            "manifests": done.manifests,
+            "values": done.values,
+        },
+    )
+
+
 @click.command("doctor", cls=Command)
 @click.argument("name", metavar="[TABLE]", required=False)
 @click.option("--orphans", is_flag=True, help="Also list the folders, for files that nothing references.")
@@ -263,4 +292,4 @@ def _all_tables(context: click.Context) -> list[str]:
 
 
 #: Of the group `table`.
-COMMANDS = (table_rollback, table_expire, table_orphans, table_fsck, table_doctor)
+COMMANDS = (table_rollback, table_expire, table_orphans, table_fsck, table_export, table_doctor)
