@@ -586,6 +586,8 @@ STORIES: dict[str, Steps | tuple[Steps, dict[str, str]]] = {
         "SELECT id, _spec_id, _pos, _file IS NOT NULL FROM cat.db.T WHERE _pos = 0",
         "SELECT id, _row_id, _last_updated_sequence_number FROM cat.db.T",
         "SELECT count(DISTINCT t._file) FROM cat.db.T t",
+        "SELECT *, _row_id FROM cat.db.T WHERE id > 1",
+        "SELECT t._pos, t.* FROM cat.db.T t WHERE t._row_id = 1",
         "SELECT count(*), max(_pos) FROM cat.db.T VERSION AS OF {0}",
         "UPDATE cat.db.T SET n = 7 WHERE id = 3",
         "SELECT id, _row_id, _last_updated_sequence_number FROM cat.db.T",

@@ -89,7 +89,11 @@ QUERIES = [
         ("type", "string", None)]),
     ("SELECT id, _pos, _spec_id, _file IS NULL FROM c.db.t WHERE _pos > 0", [(2, 1, 0, False)]),
     ("SELECT count(DISTINCT x._file), max(_pos * 1) FROM c.db.t x", [(2, 1)]),
-    ("SELECT *, _file FROM c.db.t", "line 1, column 11: _file beside * is not supported: name the columns"),
+    ("SELECT *, _pos FROM c.db.t WHERE _pos > 0", [(2, "b", 1)]),
+    ("SELECT x._pos, x.* FROM c.db.t VERSION AS OF 'first' AS x WHERE id > 1", [(1, 2, "b")]),
+    ("SELECT y.*, y._pos FROM c.db.t x JOIN c.db.t y USING (id)",
+     "line 1, column 15: _pos beside this * is not supported: name the columns"),
+    ("SELECT *, _pos FROM (SELECT id, _pos FROM c.db.t)", "line 1, column 33: _pos beside this * is not supported"),
     ("SHOW TBLPROPERTIES c.db.t ('x')", [("x", "Table c.db.t does not have property: x")]),
     # What is Spark's alone.
     ("SELECT 1 + 1", [(2,)]),

@@ -14,11 +14,12 @@ from sqlglot.errors import ParseError
 from icefield.errors import InvalidArgumentError
 from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement, Token, Tokenizer
 
-__all__ = ["Edit", "Moment", "TableUse", "column_tokens", "edited", "parsed", "tables_in"]
+__all__ = ["Edit", "Moment", "Star", "TableUse", "column_tokens", "edited", "parsed", "stars_in", "tables_in"]
 
 #: What queries begin with, and what does not follow there.
 _QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "("})
 _OPERATORS = frozenset({"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", ".", ",", ")", "[", "/", "%", "||", "::"})
+_BEFORE_STAR = frozenset({"SELECT", "DISTINCT", "ALL", ",", "."})
 _CLAUSES = ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME")
 
 
@@ -29,6 +30,15 @@ class Moment:
     is_time: bool
     value: Piece
     end: int
+
+
+@dataclass(frozen=True)
+class Star:
+    """``*`` in a SELECT: where it stands, and the name before it, with its dot."""
+
+    start: int
+    end: int
+    qualifier: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,8 @@ class TableUse:
     alias_at: int = 0
     #: References to its columns with parts of the name before that of the table: where the latter begins.
     qualified: tuple[tuple[int, int], ...] = ()
+    #: The only ``*`` of the statement, if it stands for the columns of this table alone.
+    star: Star | None = None
 
     @property
     def end(self) -> int:
@@ -86,6 +98,7 @@ def tables_in(statement: Statement, piece: Piece) -> list[TableUse]:
     starts = {token.start: token for token in statement.tokens if piece.start <= token.start < piece.end}
     # TABLE t takes no alias.
     bare = {after.start for before, after in pairwise(statement.tokens) if before.text.upper() == "TABLE"}
+    stars = stars_in(statement)
     found: dict[int, TableUse] = {}
     for table in tree.find_all(exp.Table):
         name = _name(table, starts)
@@ -94,8 +107,37 @@ def tables_in(statement: Statement, piece: Piece) -> list[TableUse]:
         qualified = tuple(_qualified(table, name, starts)) if len(name.parts) > 1 else ()
         moment = moments.get(name.end)
         alias_at = _behind_sample(statement, name.end if moment is None else moment.end)
-        found[name.start] = TableUse(name, moment, bool(table.alias) or name.start in bare, alias_at, qualified)
+        aliased = bool(table.alias) or name.start in bare
+        star = stars[0] if len(stars) == 1 and _is_of(table) else None
+        found[name.start] = TableUse(name, moment, aliased, alias_at, qualified, star)
     return list(found.values())
+
+
+def stars_in(statement: Statement) -> list[Star]:
+    """Return where ``*`` stands for columns."""
+    tokens = statement.tokens
+    found = []
+    for at, token in enumerate(tokens):
+        before = tokens[at - 1] if at else None
+        if token.text != "*" or before is None or before.text.upper() not in _BEFORE_STAR:
+            continue
+        named = before.text == "." and at > 1
+        found.append(Star(token.start, token.end, statement.text[tokens[at - 2].start : before.end] if named else ""))
+    return found
+
+
+def _is_of(table: exp.Table) -> bool:
+    """Return whether the SELECT of a table has a plain ``*``, and no other rows."""
+    scope = table.find_ancestor(exp.Select)
+    if scope is None or not isinstance(table.parent, exp.From) or table.parent.parent is not scope:
+        return False
+    if any(scope.args.get(more) or table.args.get(more) for more in ("joins", "laterals", "pivots")):
+        return False
+    stars = [one.this if isinstance(one, exp.Column) else one for one in scope.expressions]
+    plain = [one for one in stars if isinstance(one, exp.Star)]
+    # A name of several parts before it is that of a table, which has another name here.
+    parts = [len(one.parts) for one in scope.expressions if isinstance(one, exp.Column) and one.is_star]
+    return len(plain) == 1 and not any(plain[0].args.values()) and parts in ([], [2])
 
 
 def parsed(statement: Statement, piece: Piece, moments: dict[int, Moment] | None = None) -> exp.Expr | None:

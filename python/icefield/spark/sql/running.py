@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
-from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import pyarrow as pa
@@ -22,7 +21,7 @@ from icefield.spark.sql.catalogs import CatalogNames, Home, Selected, Target
 from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement
 from icefield.spark.sql.literals import literal, quoted_name, quoted_text
 from icefield.spark.sql.pruning import needed, stand_in
-from icefield.spark.sql.queries import Edit, Moment, TableUse, edited, tables_in
+from icefield.spark.sql.queries import Edit, Moment, Star, TableUse, edited, stars_in, tables_in
 from icefield.spark.sql.sources import Source, metadata_columns, view_of, with_columns
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ Args: TypeAlias = Mapping[str, object] | Sequence[object] | None
 _FIRST_NUMBER = 7_000_000_000
 #: Functions that return the current catalog or namespace.
 CURRENT = ("current_catalog", "current_database", "current_schema")
-_BEFORE_STAR = frozenset({"SELECT", "DISTINCT", "ALL", ",", "."})
 #: Properties that Spark reserves, and what sets what they are about.
 RESERVED = {
     "external": "nothing: it is about tables of Hive",
@@ -259,6 +257,9 @@ class Run:
             if not use.aliased:
                 edits.append(Edit(use.alias_at, use.alias_at, f" AS {quoted_name(use.name.parts[-1])}"))
             edits += [Edit(start, end, "") for start, end in use.qualified]
+            source = next((source for name, source in private.tables.values() if name == view), None)
+            if use.star is not None and source is not None and source.places:
+                edits.append(Edit(use.star.start, use.star.end, source.star(use.star.qualifier)))
         return edits
 
     def _current(self, piece: Piece) -> Iterator[Edit]:
@@ -291,7 +292,7 @@ class Run:
                 if use.moment is not None:
                     raise self.statement.refusal(use.name.end, "views have no versions to read AS OF") from None
                 return self._stacked(target, view, private)
-        source = self.source(chosen, use.moment, use.name)
+        source = self.source(chosen, use.moment, use.name, use.star)
         name = self._name()
         private.tables[key, moment] = name, source
         return name
@@ -359,8 +360,12 @@ class Run:
                 return self.of_view(target, view)
         return self.source(chosen, name=name).read()
 
-    def source(self, chosen: Selected, moment: Moment | None = None, name: Name | None = None) -> Source:
+    def source(
+        self, chosen: Selected, moment: Moment | None = None, name: Name | None = None, star: Star | None = None
+    ) -> Source:
         """Return what a name reads, at the moment that the statement says.
+
+        With ``star`` the ``*`` of the statement is replaced by the table's own columns.
 
         Raises
         ------
@@ -372,7 +377,7 @@ class Run:
         as_of: int | str | datetime | None = chosen.as_of
         if chosen.timestamp_ms is not None:
             as_of = datetime.fromtimestamp(chosen.timestamp_ms / 1000, timezone.utc)
-        places = () if chosen.metadata else self._places(chosen.table)
+        places = () if chosen.metadata else self._places(chosen.table, star)
         if moment is None:
             return Source(self.spark, chosen, as_of, places)
         at = moment.value.start
@@ -387,14 +392,14 @@ class Run:
             raise self.statement.error(at, str(error)) from error
         return found
 
-    def _places(self, table: Table) -> tuple[str, ...]:
+    def _places(self, table: Table, star: Star | None) -> tuple[str, ...]:
         """Return the metadata columns of a table that the statement names, which ``*`` does not stand for."""
         tokens = self.statement.tokens
         words = {one.text.lower(): one for one in tokens if one.kind in ("word", "quoted")}
         named = tuple(name for name in metadata_columns(table) if name in words)
-        if named and any(one.text == "*" and before.text.upper() in _BEFORE_STAR for before, one in pairwise(tokens)):
+        if named and star is None and stars_in(self.statement):
             raise self.statement.refusal(
-                words[named[0]].start, f"{named[0]} beside * is not supported: name the columns"
+                words[named[0]].start, f"{named[0]} beside this * is not supported: name the columns"
             )
         return named
 

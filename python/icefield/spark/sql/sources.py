@@ -123,6 +123,11 @@ class Source:
         taken = ["*", *self.places] if columns is None and self.places else columns
         return chosen_scan(self.spark, self.chosen.table, row_filter, taken, self.as_of, catalog=None, properties={})
 
+    def star(self, qualifier: str) -> str:
+        """Return the columns that ``*`` stands for, without metadata columns, each behind a qualifier but the first."""
+        fields = [] if self.scan is None else self.scan.projection().fields
+        return f", {qualifier}".join(quoted(field.name) for field in fields if field.name not in self.places)
+
     def read(self, need: Needed | None = None) -> DataFrame:
         """Read it; columns that are not needed are null in all rows."""
         if self.chosen.metadata == "changes":
