@@ -1738,6 +1738,8 @@ class Storage:
 
         It pickles without the client.
         """
+    def with_list_keys(self, keys: dict[str, bytes]) -> Storage:
+        """Return a storage that can read the manifest lists whose keys are given, as `Inspect.list_keys` has them."""
 
     @property
     def has_keys(self) -> bool:
@@ -3046,6 +3048,17 @@ class Inspect:
 
         With ``part``, one part of some: ``(0, 4)`` is the first of four.
         """
+
+    def list_keys(
+        self,
+        name: str,
+        /,
+        *,
+        snapshot_id: int | None = None,
+        as_of_ms: int | None = None,
+        reference: str | None = None,
+    ) -> dict[str, bytes]:
+        """Return the keys of the encrypted manifest lists that a metadata table is read from, by their ids."""
 
     def most_parts(
         self,

@@ -129,8 +129,9 @@ class InspectTable:
         most = self._core.most_parts(name, snapshot_id=snapshot_id, as_of_ms=moment_ms, reference=ref)
         count = -(-most // manifests)
         location = self._state.metadata_location
+        keys = self._core.list_keys(name, snapshot_id=snapshot_id, as_of_ms=moment_ms, reference=ref)
         return [
-            InspectTask(location, name, selected, names, document, snapshot_id, moment_ms, ref, (number, count))
+            InspectTask(location, name, selected, names, document, snapshot_id, moment_ms, ref, (number, count), keys)
             for number in range(count)
         ]
 

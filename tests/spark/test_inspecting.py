@@ -10,6 +10,7 @@ import pytest
 
 import icefield as ice
 import icefield.spark as ice_spark
+from icefield.encryption import KeyFile
 from icefield.spark import functions
 from icefield.spark.reads import inspecting
 from worlds.golden import BASE, unpack
@@ -55,6 +56,26 @@ def test_every_metadata_table(
     assert read.rdd.getNumPartitions() == (3 if many else 1)
     same(read, expected)
     same(spark.read.format("icefield").options(**options).load(f"db.t.{name}"), expected)
+
+
+def test_encrypted_tables(spark: SparkSession, tmp_path: Path) -> None:
+    """Executors have neither the key of the table nor a client of its service."""
+    key_file = tmp_path / "keys.json"
+    KeyFile.create(key_file, "mine")
+    options = {"uri": f"sqlite:///{tmp_path}/k.db", "warehouse": str(tmp_path)}
+    options |= {"encryption.kms-type": "file", "encryption.kms.key-file": str(key_file)}
+    catalog = ice.load_catalog("keyed", **options)
+    catalog.create_namespace("db")
+    own = {"format-version": "3", "encryption.key-id": "mine"}
+    table = catalog.create_table("db.t", rows(0, 1).schema, properties=own).append(rows(0, 9))
+    table.delete("id = 3", mode="merge-on-read")
+    table = table.refresh()
+    for name in ("files", "all_entries", "position_deletes"):
+        expected = getattr(table.inspect, name)()
+        same(ice_spark.read_inspect(spark, table, name), expected)
+        read = spark.read.format("icefield").options(catalog="keyed", **options)
+        same(read.load(f"db.t.{name}"), expected)
+    assert ice_spark.read(spark, table).count() == 8
 
 
 def test_columns_filters_and_snapshots(spark: SparkSession, table: ice.Table, options: dict[str, str]) -> None:

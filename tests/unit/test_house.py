@@ -70,7 +70,7 @@ ROOMS = {
         "expr": {"spec", "transform", "types", "value"},
         "avro": {"types"},
         "puffin": {"types"},
-        "manifest": {"avro", "spec", "types", "value"},
+        "manifest": {"avro", "encryption", "spec", "types", "value"},
         "metadata": {"evolution", "spec", "transform", "types"},
         "rest": {"manifest", "metadata", "spec", "types", "value"},
         "encryption": {"avro", "metadata"},

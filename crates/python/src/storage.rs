@@ -1,7 +1,7 @@
 //! Access to the files of tables by URL, with the properties of a catalog, and by the keys of a service in Python.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use icefield_format::encryption::Cipher;
@@ -127,6 +127,11 @@ impl PyStorage {
     /// Return a storage that can read and write encrypted tables, whose keys the client has. It pickles without the client.
     fn with_keys(&self, client: Py<PyAny>) -> Self {
         Self(self.0.with_keys(Arc::new(PythonKeys(client))))
+    }
+
+    /// Return a storage that can read the manifest lists whose keys are given, as `Inspect.list_keys` has them.
+    fn with_list_keys(&self, keys: HashMap<String, PyBackedBytes>) -> Self {
+        Self(self.0.with_list_keys(keys.into_iter().map(|(key_id, key)| (key_id, key.to_vec())).collect()))
     }
 
     /// Whether it can read and write encrypted tables.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from icefield._core import ArrowStream, Inspect, Storage, TableState
@@ -31,6 +32,8 @@ class InspectTask:
     ref: str | None
     #: The number of this part, and the number of all parts.
     part: tuple[int, int]
+    #: Keys of encrypted manifest lists by their ids, so that workers need no other key of the table.
+    list_keys: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     def rows(self, storage: Storage, *, schema: ArrowSchemaExportable | None = None) -> ArrowStream:
         """Read the rows, on a worker.
@@ -43,6 +46,8 @@ class InspectTask:
             The exact Arrow types to read the columns as; anything with ``__arrow_c_schema__``.
 
         """
+        if self.list_keys and not storage.has_keys:
+            storage = storage.with_list_keys(dict(self.list_keys))
         inspect = Inspect(TableState.load(storage, self.metadata_location))
         matching = None if self.row_filter is None else from_json(self.row_filter, inspect.schema(self.name))
         return inspect.stream(

@@ -2,6 +2,7 @@
 //! encrypted on its own and bound to its place in its file. Any range can be read by decrypting the blocks that it
 //! touches.
 
+use std::fmt;
 use std::ops::Range;
 
 use super::cipher::{Cipher, OVERHEAD};
@@ -21,12 +22,18 @@ const STORED_BLOCK: u64 = BLOCK + OVERHEAD as u64;
 const MOST_BLOCKS: u64 = i32::MAX as u64;
 
 /// The blocks of a file with a known stored length, and its key.
-#[derive(Debug)]
 pub struct Blocks {
     cipher: Cipher,
     aad_prefix: Vec<u8>,
     stored: u64,
     count: u64,
+}
+
+/// Does not print what the key metadata say.
+impl fmt::Debug for Blocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Blocks").field("stored", &self.stored).field("count", &self.count).finish_non_exhaustive()
+    }
 }
 
 impl Blocks {
@@ -157,13 +164,19 @@ fn aad(prefix: &[u8], block: u64) -> Vec<u8> {
 }
 
 /// Encrypts a file, piece by piece.
-#[derive(Debug)]
 pub struct StreamEncryptor {
     cipher: Cipher,
     aad_prefix: Vec<u8>,
     /// Bytes of the next block.
     pending: Vec<u8>,
     block: u64,
+}
+
+/// Does not print what is not encrypted yet.
+impl fmt::Debug for StreamEncryptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamEncryptor").field("block", &self.block).finish_non_exhaustive()
+    }
 }
 
 impl StreamEncryptor {
@@ -280,6 +293,22 @@ mod tests {
                 assert!(out[first..][..end - start] == plain[start..end], "{length}: {range:?}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_printed_has_no_key_and_no_row() {
+        let key = KeyMetadata { key: vec![211; 16], aad_prefix: vec![212; 16], file_length: Some(99) };
+        let mut stream = StreamEncryptor::new(&key, &mut Vec::new()).unwrap();
+        stream.push(&[213; 9], &mut Vec::new()).unwrap();
+        let key_metadata = Some(key.to_bytes());
+        let manifest = crate::manifest::ManifestFile { key_metadata: key_metadata.clone(), ..Default::default() };
+        let file = crate::manifest::DataFile { key_metadata, record_count: 214, ..Default::default() };
+        let shown = format!("{key:?} {:?} {stream:?} {manifest:?} {file:?}", Blocks::of(&key).unwrap());
+        for secret in ["211", "212", "213"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+        // All else is shown: the text distinguishes files.
+        assert!(shown.contains("record_count: 214") && shown.contains("key_metadata: Some((hidden))"), "{shown}");
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Files and entries as values: the input of manifest writers, and rows of [`Entries`] converted on demand.
 
+use std::fmt;
+
 use arrow_array::Array;
 
+use crate::encryption::HiddenBytes;
 use crate::value::Value;
 use crate::{Error, Result};
 
@@ -11,13 +14,27 @@ use super::{Entries, FileContent, FileFormat, Status};
 macro_rules! data_file {
     ($($group:ident { $(#[$doc:meta])* $name:ident: $value:ty => $($declared:tt)* })*) => {
         /// A data or delete file ("Data File Fields").
-        #[derive(Debug, Clone, PartialEq, Default)]
+        #[derive(Clone, PartialEq, Default)]
         pub struct DataFile {
             /// The partition spec of the tuple. It is written to the header of the manifest, not to the entry.
             pub partition_spec_id: i32,
             /// The partition tuple, in the order of the spec.
             pub partition: Vec<Option<Value>>,
             $($(#[$doc])* pub $name: $value,)*
+        }
+
+        /// Does not print the key.
+        impl fmt::Debug for DataFile {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let hidden = self.key_metadata.as_ref().map(|_| HiddenBytes(Vec::new()));
+                let mut shown = f.debug_struct("DataFile");
+                shown.field("partition_spec_id", &self.partition_spec_id).field("partition", &self.partition);
+                $(match stringify!($name) {
+                    "key_metadata" => shown.field(stringify!($name), &hidden),
+                    _ => shown.field(stringify!($name), &self.$name),
+                };)*
+                shown.finish()
+            }
         }
 
         impl Entries {

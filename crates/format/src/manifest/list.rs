@@ -1,6 +1,9 @@
 //! Reads manifest lists: the manifests of a snapshot ("Snapshots / Manifest Lists").
 
+use std::fmt;
+
 use crate::avro::{Container, Cursor, Decompressor, Fault, RecordSchema, Schema, Skip};
+use crate::encryption::HiddenBytes;
 use crate::{Error, Limits, Result};
 
 use super::ManifestContent;
@@ -8,7 +11,7 @@ use super::fields::{Known, list as fields};
 use super::presence::{PLACE, Presence, reduce, unexpected};
 
 /// A manifest as described by a manifest list.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct ManifestFile {
     /// Location.
     pub manifest_path: String,
@@ -44,6 +47,30 @@ pub struct ManifestFile {
     pub key_metadata: Option<Vec<u8>>,
     /// v3: first row id for rows without one.
     pub first_row_id: Option<i64>,
+}
+
+/// Does not print the key.
+impl fmt::Debug for ManifestFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManifestFile")
+            .field("manifest_path", &self.manifest_path)
+            .field("manifest_length", &self.manifest_length)
+            .field("partition_spec_id", &self.partition_spec_id)
+            .field("content", &self.content)
+            .field("sequence_number", &self.sequence_number)
+            .field("min_sequence_number", &self.min_sequence_number)
+            .field("added_snapshot_id", &self.added_snapshot_id)
+            .field("added_files_count", &self.added_files_count)
+            .field("existing_files_count", &self.existing_files_count)
+            .field("deleted_files_count", &self.deleted_files_count)
+            .field("added_rows_count", &self.added_rows_count)
+            .field("existing_rows_count", &self.existing_rows_count)
+            .field("deleted_rows_count", &self.deleted_rows_count)
+            .field("partitions", &self.partitions)
+            .field("key_metadata", &self.key_metadata.as_ref().map(|_| HiddenBytes(Vec::new())))
+            .field("first_row_id", &self.first_row_id)
+            .finish()
+    }
 }
 
 /// Summary of the values of one partition field in a manifest.

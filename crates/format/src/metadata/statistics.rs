@@ -1,9 +1,12 @@
 //! Statistics files and partition statistics files ("Table Statistics", "Partition Statistics").
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value as Json};
 
-use crate::Result;
+use super::EncryptedKey;
 use crate::json::{self, Object, StringMap, Writer};
+use crate::{Error, Result};
 
 /// A Puffin file with statistics of one snapshot.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,7 +57,39 @@ const STATISTICS_FIELDS: &[&str] =
     &["snapshot-id", "statistics-path", "file-size-in-bytes", "file-footer-size-in-bytes", "blob-metadata"];
 const PARTITION_STATISTICS_FIELDS: &[&str] = &["snapshot-id", "statistics-path", "file-size-in-bytes"];
 
+/// "Base64-encoded implementation-specific key metadata for encryption": of us, the id of a key.
+const KEY_METADATA: &str = "key-metadata";
+
 impl StatisticsFile {
+    /// The id that the key of this file has among the keys of the table: its own name. The Java library drops the key
+    /// metadata of statistics files from the metadata that it writes, and keeps the keys.
+    pub fn own_key_id(&self) -> &str {
+        self.statistics_path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Says that this file is encrypted by its key among those of the table.
+    pub fn set_encrypted(&mut self) {
+        let named = STANDARD.encode(self.own_key_id());
+        self.unknown.insert(KEY_METADATA.to_owned(), named.into());
+    }
+
+    /// The id of the key of this file, if it is encrypted.
+    ///
+    /// # Errors
+    /// Key metadata of another library.
+    pub fn key_id(&self, keys: &[EncryptedKey]) -> Result<Option<&str>> {
+        let own = self.own_key_id();
+        let is_there = keys.iter().any(|key| key.key_id == own);
+        match self.unknown.get(KEY_METADATA) {
+            Some(named) if named.as_str() != Some(&STANDARD.encode(own)) => Err(Error::unsupported(format!(
+                "{}: the key metadata of this statistics file are of another library",
+                self.statistics_path
+            ))),
+            None if !is_there => Ok(None),
+            _ => Ok(Some(own)),
+        }
+    }
+
     /// Reads the JSON form.
     pub fn from_json(value: &Json) -> Result<Self> {
         let object = Object::new(value, "a statistics file")?;

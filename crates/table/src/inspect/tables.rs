@@ -1,5 +1,6 @@
 //! Maps metadata tables to their modules, and scans them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
@@ -15,6 +16,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::plan::{At, Scan};
+use crate::snapshot::manifests::list_key;
 use crate::stream::{BatchStream, OpenTask};
 
 impl Inspect {
@@ -57,6 +59,28 @@ impl Inspect {
     /// from manifests have one part.
     pub fn most_parts(&self, table: MetadataTable, selection: &Selection) -> Result<usize> {
         Ok(self.tasks(table, selection)?.1.len().max(1))
+    }
+
+    /// The key metadata of the encrypted manifest lists that a metadata table is read from, by the ids in the snapshots:
+    /// for workers, which cannot ask for the key of the table ([`Storage::with_list_keys`](crate::storage::Storage)).
+    ///
+    /// # Errors
+    /// An unknown snapshot; a key that cannot be had.
+    pub fn list_keys(&self, table: MetadataTable, at: &At) -> Result<BTreeMap<String, Vec<u8>>> {
+        use MetadataTable as T;
+        let chosen = self.snapshot(table, at)?;
+        let snapshots: Vec<&Arc<Snapshot>> = match table {
+            T::Snapshots | T::History | T::MetadataLogEntries | T::Refs => Vec::new(),
+            T::AllFiles | T::AllDataFiles | T::AllDeleteFiles | T::AllEntries | T::AllManifests => {
+                self.metadata.snapshots().iter().collect()
+            }
+            _ => chosen.iter().collect(),
+        };
+        let key_of = |snapshot: &Arc<Snapshot>| {
+            let key = list_key(&self.storage, &self.metadata, snapshot)?;
+            Ok(snapshot.key_id.clone().zip(key))
+        };
+        snapshots.into_iter().filter_map(|snapshot| key_of(snapshot).transpose()).collect()
     }
 
     fn tasks(&self, table: MetadataTable, selection: &Selection) -> Result<(SchemaRef, Vec<OpenTask>)> {

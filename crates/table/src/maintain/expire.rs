@@ -148,6 +148,7 @@ impl Change for Expire {
     fn updates(&mut self, base: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
         let expiry = self.request.plan(base, now_ms())?;
         let mut updates = expiry.updates();
+        updates.extend(unused_keys(base, &expiry));
         if self.request.clean_expired_metadata {
             let spec_ids = self.unused_specs(base, &expiry)?;
             if !spec_ids.is_empty() {
@@ -170,6 +171,22 @@ impl Change for Expire {
         }
         all
     }
+}
+
+/// The keys of the manifest lists and statistics files of expired snapshots: without their removal each commit would make
+/// the metadata longer for ever. The keys that encrypt them stay, because another commit may use them meanwhile.
+fn unused_keys(base: &TableMetadata, expiry: &Expiry) -> Vec<MetadataUpdate> {
+    let keys_of = |ids: &[i64]| -> BTreeSet<String> {
+        let ids: HashSet<i64> = ids.iter().copied().collect();
+        let lists = base.snapshots().iter().filter(|snapshot| ids.contains(&snapshot.snapshot_id));
+        let files = base.statistics().iter().filter(|file| ids.contains(&file.snapshot_id));
+        let lists = lists.filter_map(|snapshot| snapshot.key_id.clone());
+        lists.chain(files.map(|file| file.own_key_id().to_owned())).collect()
+    };
+    let (kept, removed) = (keys_of(&expiry.kept_snapshots), keys_of(&expiry.removed_snapshots));
+    let is_there = |id: &String| base.encryption_keys().iter().any(|key| key.key_id == *id);
+    let unused = removed.into_iter().filter(|id| !kept.contains(id) && is_there(id));
+    unused.map(|key_id| MetadataUpdate::RemoveEncryptionKey { key_id }).collect()
 }
 
 /// Checks that no branch or tag was created at an expired snapshot between `before` and the commit: in the metadata

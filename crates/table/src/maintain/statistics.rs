@@ -8,8 +8,10 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
 use arrow_schema::{DataType, TimeUnit};
+use icefield_format::encryption::stream::encrypt_new;
 use icefield_format::metadata::{
-    BlobMetadata, MetadataUpdate, Snapshot, StatisticsFile, StringMap, requirements_for_update,
+    BlobMetadata, EncryptedKey, MetadataUpdate, Snapshot, StatisticsFile, StringMap, TableMetadata,
+    requirements_for_update,
 };
 use icefield_format::puffin::{self, Blob, BlobCodec, Footer, PuffinWriter, ThetaSketch};
 use icefield_format::types::{PrimitiveType, Schema, Type};
@@ -18,6 +20,7 @@ use rayon::prelude::*;
 use serde_json::Map;
 
 use crate::arrow::cells::{StoredColumn, value_at};
+use crate::clock::now_ms;
 use crate::commit::metadata_folder;
 use crate::error::{Error, Result};
 use crate::plan::{At, Scan};
@@ -25,7 +28,7 @@ use crate::read::scan::rows;
 use crate::runtime;
 use crate::storage::Existing;
 use crate::table::Table;
-use crate::write::key_length;
+use crate::write::{check_writable, key_length, table_keys};
 
 /// The property of a blob that has the number of distinct values.
 const NDV: &str = "ndv";
@@ -57,11 +60,7 @@ pub struct StatsOptions {
 /// Unknown columns and columns that are not of a primitive type; any error of reading and committing. The file is then
 /// deleted, unless it is unknown whether the commit landed.
 pub fn compute_table_stats(table: &Table, options: &StatsOptions) -> Result<Option<Computed>> {
-    if key_length(table.metadata().properties())?.is_some() {
-        return Err(Error::unsupported(
-            "statistics files of encrypted tables cannot be written: they would not be encrypted",
-        ));
-    }
+    check_writable(table.metadata(), table.storage())?;
     let at = At { snapshot_id: options.snapshot_id, ..At::default() };
     let scan = Scan::new(table.storage().clone(), table.metadata().clone(), &at)?;
     let Some(snapshot) = scan.snapshot.clone() else { return Ok(None) };
@@ -71,9 +70,13 @@ pub fn compute_table_stats(table: &Table, options: &StatsOptions) -> Result<Opti
     let storage = table.storage();
     let folder = metadata_folder(table.metadata())?;
     let path = format!("{folder}/{}-{}.stats", snapshot.snapshot_id, uuid::Uuid::new_v4());
-    let file = describe(&snapshot, path.clone(), &bytes, &footer)?;
+    let mut file = describe(&snapshot, path.clone(), &bytes, &footer)?;
+    let (bytes, keys) = encrypted(table, &mut file, bytes)?;
     storage.put(&path, bytes, Existing::Refuse)?;
-    let updates = vec![MetadataUpdate::SetStatistics { statistics: file.clone() }];
+    let mut updates: Vec<MetadataUpdate> =
+        keys.into_iter().map(|encryption_key| MetadataUpdate::AddEncryptionKey { encryption_key }).collect();
+    updates.extend(replaced_keys(table.metadata(), &file));
+    updates.push(MetadataUpdate::SetStatistics { statistics: file.clone() });
     match table.update(requirements_for_update(table.metadata(), &updates), updates) {
         Ok(table) => Ok(Some(Computed { table, file })),
         Err(error) => {
@@ -83,6 +86,29 @@ pub fn compute_table_stats(table: &Table, options: &StatsOptions) -> Result<Opti
             Err(error)
         }
     }
+}
+
+/// The bytes to store, and the keys that the metadata need: of an encrypted table, the last one is that of the file.
+fn encrypted(table: &Table, file: &mut StatisticsFile, bytes: Vec<u8>) -> Result<(Vec<u8>, Vec<EncryptedKey>)> {
+    let metadata = table.metadata();
+    let Some((table_key, keyring)) = table_keys(metadata, table.storage())? else { return Ok((bytes, Vec::new())) };
+    let length = key_length(metadata.properties())?.unwrap_or_default();
+    let (stored, key) = encrypt_new(&bytes, length)?;
+    let mut keys = keyring.seal(&key, metadata.encryption_keys(), table_key, now_ms())?;
+    if let Some(own) = keys.last_mut() {
+        file.own_key_id().clone_into(&mut own.key_id);
+    }
+    file.set_encrypted();
+    file.file_size_in_bytes = i64::try_from(stored.len()).unwrap_or(i64::MAX);
+    Ok((stored, keys))
+}
+
+/// Removes the keys of earlier statistics of the snapshot.
+fn replaced_keys(metadata: &TableMetadata, file: &StatisticsFile) -> Vec<MetadataUpdate> {
+    let replaced = metadata.statistics().iter().filter(|known| known.snapshot_id == file.snapshot_id);
+    let ids: Vec<&str> = replaced.map(StatisticsFile::own_key_id).collect();
+    let keys = metadata.encryption_keys().iter().filter(|key| ids.contains(&key.key_id.as_str()));
+    keys.map(|key| MetadataUpdate::RemoveEncryptionKey { key_id: key.key_id.clone() }).collect()
 }
 
 /// A column whose values are counted.

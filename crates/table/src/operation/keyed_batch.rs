@@ -35,7 +35,7 @@ use crate::storage::Storage;
 use crate::write::conform::Conform;
 use crate::write::deletes::equality::{EqualityDeleteWriter, check_columns};
 use crate::write::intake::Intake;
-use crate::write::{Matching, TableWriter, WriterConfig};
+use crate::write::{Matching, TableWriter, WriterConfig, key_length};
 
 /// Number of hash partitions of a batch on disk.
 const PARTS: usize = 64;
@@ -264,7 +264,10 @@ impl KeyedBatch {
     fn spill(&mut self) -> Result<()> {
         let spill = match &mut self.spill {
             Some(spill) => spill,
-            slot => slot.insert(Spill::new(self.held.clone(), PARTS, self.memory / 4)?),
+            slot => {
+                let is_encrypted = key_length(self.metadata.properties())?.is_some();
+                slot.insert(Spill::new(self.held.clone(), PARTS, self.memory / 4, is_encrypted)?)
+            }
         };
         for batch in std::mem::take(&mut self.rows) {
             interrupt::check()?;

@@ -36,7 +36,7 @@ use super::{PlannedManifest, Scan};
 use crate::error::{Error, Result};
 use crate::snapshot::cache::{Cached, Decoded, Key, ManifestCache};
 use crate::snapshot::manifests;
-use crate::storage::Storage;
+use crate::storage::{FileRef, Storage};
 
 /// The filter of a scan, prepared for manifests of any spec.
 #[derive(Debug)]
@@ -163,7 +163,10 @@ impl Pruner {
     /// The manifests of one snapshot, and whether they were cached.
     pub fn list_of(&self, snapshot: &Snapshot) -> Result<(Arc<Vec<ManifestFile>>, bool)> {
         let key = match (&snapshot.manifests, &self.cache) {
-            (icefield_format::metadata::SnapshotManifests::List(path), Some(_)) => Key::of_list(&self.storage, path)?,
+            (icefield_format::metadata::SnapshotManifests::List(path), Some(_)) => {
+                let key = manifests::list_key(&self.storage, &self.metadata, snapshot)?;
+                Key::of_list(&self.storage, &FileRef { path, size: 0, key: key.as_deref() })?
+            }
             _ => None,
         };
         let list = |cached| if let Cached::List(list) = cached { Some(list) } else { None };

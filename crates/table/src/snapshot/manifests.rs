@@ -22,7 +22,8 @@ pub fn of_snapshot(
 ) -> Result<Vec<ManifestFile>> {
     match &snapshot.manifests {
         SnapshotManifests::List(path) => {
-            let storage = decrypting(storage, metadata, snapshot, path)?;
+            let key = list_key(storage, metadata, snapshot)?;
+            let (storage, _) = storage.decrypting(&FileRef { path, size: 0, key: key.as_deref() })?;
             let read = list::read(&storage.read_at_most(path, limits.avro_bytes)?, limits)
                 .map_err(|error| error.in_file(path))?;
             check(&read.manifests, metadata).map_err(|message| Error::corrupt_file(path, message))?;
@@ -39,9 +40,12 @@ pub fn of_snapshot(
     }
 }
 
-/// The storage for a manifest list, which may be encrypted.
-fn decrypting(storage: &Storage, metadata: &TableMetadata, snapshot: &Snapshot, path: &str) -> Result<Storage> {
-    let Some(key_id) = &snapshot.key_id else { return Ok(storage.clone()) };
+/// The key metadata of a snapshot's manifest list; `None` if that is not encrypted.
+///
+/// # Errors
+/// A storage without keys, and a key that cannot be had.
+pub fn list_key(storage: &Storage, metadata: &TableMetadata, snapshot: &Snapshot) -> Result<Option<Vec<u8>>> {
+    let Some(key_id) = &snapshot.key_id else { return Ok(None) };
     let Some(keyring) = storage.keyring() else {
         return Err(Error::unsupported(format!(
             "reading snapshot {}: its manifest list is encrypted (by the key {key_id}); load the table by a catalog with \
@@ -49,8 +53,7 @@ fn decrypting(storage: &Storage, metadata: &TableMetadata, snapshot: &Snapshot, 
             snapshot.snapshot_id
         )));
     };
-    let key = keyring.of_snapshot(metadata.encryption_keys(), key_id)?.to_bytes();
-    Ok(storage.decrypting(&FileRef { path, size: 0, key: Some(&key) })?.0)
+    Ok(Some(keyring.of_snapshot(metadata.encryption_keys(), key_id)?.to_bytes()))
 }
 
 /// Rejects a data manifest that is listed twice, since its rows would be read twice, and a manifest newer than the

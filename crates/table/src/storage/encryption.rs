@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -45,6 +45,11 @@ impl<'a> FileRef<'a> {
         Self { path: &file.file_path, size, key: file.key_metadata.as_deref() }
     }
 
+    /// Distinguishes the file, as it is decrypted by this key, in this process.
+    pub fn fingerprint(&self) -> u64 {
+        fingerprint(&self.key)
+    }
+
     /// How the file is encrypted.
     ///
     /// # Errors
@@ -65,8 +70,13 @@ impl fmt::Debug for FileRef<'_> {
     }
 }
 
+/// A hash that others cannot compute, and that no key can be found by.
+pub(crate) fn fingerprint(value: &impl std::hash::Hash) -> u64 {
+    static KEYS: OnceLock<RandomState> = OnceLock::new();
+    KEYS.get_or_init(RandomState::new).hash_one(value)
+}
+
 /// The key of the one file that a storage is for.
-#[derive(Debug)]
 pub(crate) enum FileKey {
     /// The whole file is encrypted as a stream of blocks, and is being read.
     Stream(Blocks, Recent),
@@ -74,6 +84,17 @@ pub(crate) enum FileKey {
     NewStream(KeyMetadata),
     /// The file has the encryption of its format, Parquet: its stored bytes are read and written.
     OfFormat(KeyMetadata),
+}
+
+/// Prints neither the key nor what was decrypted.
+impl fmt::Debug for FileKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stream(..) => "FileKey::Stream",
+            Self::NewStream(_) => "FileKey::NewStream",
+            Self::OfFormat(_) => "FileKey::OfFormat",
+        })
+    }
 }
 
 /// The block that was decrypted last: readers often ask for neighbouring ranges.
@@ -92,12 +113,10 @@ impl FileKey {
 
     /// Distinguishes the file, as it is decrypted by this key, in caches of this process.
     pub(super) fn fingerprint(&self) -> u64 {
-        static KEYS: OnceLock<RandomState> = OnceLock::new();
-        let hasher = KEYS.get_or_init(RandomState::new);
         match self {
             // Only footers are cached, and those are of Parquet.
             Self::Stream(..) | Self::NewStream(_) => u64::MAX,
-            Self::OfFormat(metadata) => hasher.hash_one((&metadata.key, &metadata.aad_prefix)),
+            Self::OfFormat(metadata) => fingerprint(&(&metadata.key, &metadata.aad_prefix)),
         }
     }
 }
@@ -126,6 +145,29 @@ pub struct Keyring {
     service: Arc<dyn KeyManagement>,
     id: u64,
     unwrapped: Mutex<Unwrapped>,
+    /// Stored forms of key metadata that another process has decrypted, by the ids of the keys.
+    given: HashMap<String, Vec<u8>>,
+}
+
+/// The service of a process that has only keys that were given to it.
+#[derive(Debug)]
+struct NoService;
+
+impl KeyManagement for NoService {
+    fn wrap(&self, _: &[u8], wrapping_key_id: &str) -> Result<Vec<u8>> {
+        Err(only_given(wrapping_key_id))
+    }
+
+    fn unwrap(&self, _: &[u8], wrapping_key_id: &str) -> Result<Vec<u8>> {
+        Err(only_given(wrapping_key_id))
+    }
+}
+
+fn only_given(key_id: &str) -> Error {
+    Error::unsupported(format!(
+        "this process has the keys of some manifest lists, and not the key {key_id} of the table: load the table by a \
+         catalog with the property encryption.kms-type or encryption.kms-impl"
+    ))
 }
 
 /// Does not print keys.
@@ -138,7 +180,13 @@ impl fmt::Debug for Keyring {
 impl Keyring {
     pub(super) fn new(service: Arc<dyn KeyManagement>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        Self { service, id: NEXT.fetch_add(1, Ordering::Relaxed), unwrapped: Mutex::default() }
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { service, id, unwrapped: Mutex::default(), given: HashMap::new() }
+    }
+
+    /// Keys that another process has decrypted, and no service.
+    pub(super) fn given(given: HashMap<String, Vec<u8>>) -> Self {
+        Self { given, ..Self::new(Arc::new(NoService)) }
     }
 
     /// Distinguishes the service in caches of this process.
@@ -146,11 +194,14 @@ impl Keyring {
         self.id
     }
 
-    /// The key metadata of a manifest list, by the id in its snapshot.
+    /// The key metadata of a manifest list, by the id in its snapshot, or of another file that the metadata name.
     ///
     /// # Errors
     /// A key that the metadata lack, that the service does not decrypt, or that was changed.
     pub fn of_snapshot(&self, all: &[EncryptedKey], key_id: &str) -> Result<KeyMetadata> {
+        if let Some(given) = self.given.get(key_id) {
+            return Ok(KeyMetadata::from_bytes(given)?);
+        }
         let (sealed, by) = keys::of_snapshot(all, key_id)?;
         Ok(keys::open(sealed, by, &self.unwrapped(by)?)?)
     }

@@ -137,6 +137,13 @@ impl Storage {
         Self { keyring: Some(Arc::new(Keyring::new(service))), ..self.clone() }
     }
 
+    /// A storage that can read manifest lists by keys that another process has decrypted: key metadata by the ids in
+    /// the snapshots.
+    #[must_use]
+    pub fn with_list_keys(&self, given: HashMap<String, Vec<u8>>) -> Self {
+        Self { keyring: Some(Arc::new(Keyring::given(given))), ..self.clone() }
+    }
+
     /// The keys of encrypted tables.
     pub fn keyring(&self) -> Option<&Arc<Keyring>> {
         self.keyring.as_ref()

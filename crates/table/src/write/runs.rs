@@ -118,13 +118,14 @@ impl Runs {
                 (_, 0) => (next, file) = (0, None),
                 // A single run at the end is copied, because it would keep the file of the round before.
                 _ => {
+                    let is_encrypted = self.spilled.iter().any(Spilled::is_encrypted);
                     let runs: Vec<Spilled> = self.spilled.drain(next..next + count).collect();
                     let mut merge = Merge::of(sorter, runs, Vec::new())?;
                     merge.most_rows = self.batch_rows.unwrap_or(MERGED_ROWS);
                     let Some(schema) = merge.batches.first().map(RecordBatch::schema) else { continue };
                     let file = match &mut file {
                         Some(file) => file,
-                        none => none.insert(SpillFile::create()?),
+                        none => none.insert(SpillFile::create(is_encrypted)?),
                     };
                     let merged = measured(merge, &mut self.batch_bytes);
                     self.spilled.insert(next, file.add(&schema, merged)?);
@@ -311,7 +312,7 @@ mod tests {
         let order = SortOrder { order_id: 1, fields: vec![key] };
         let sorter = Sorter::new(&order, &Schema::new(0, fields).unwrap()).unwrap().unwrap();
         for count in [0, 1, 3, 4, 5, 6, 7, 15, 16, 17, 130] {
-            let (mut runs, mut file) = (Runs::default(), SpillFile::create().unwrap());
+            let (mut runs, mut file) = (Runs::default(), SpillFile::create(true).unwrap());
             (0..count).for_each(|number| runs.spill(&sorter, &[run(number)], &mut file).unwrap());
             let merge = runs.merge(&sorter, &[run(count)], 1).unwrap();
             assert!(merge.runs.len() <= LEAST_RUNS + 1, "{count}: {} runs are open", merge.runs.len());

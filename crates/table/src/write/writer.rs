@@ -421,7 +421,7 @@ impl Lane {
         let mut spill = shared.spill.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match &mut *spill {
             Some(file) => file,
-            none => none.insert(SpillFile::create()?),
+            none => none.insert(SpillFile::create(shared.options.key_length.is_some())?),
         };
         match &shared.sorter {
             Some(sorter) => self.runs.spill(sorter, &pending, file),

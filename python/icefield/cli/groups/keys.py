@@ -58,8 +58,11 @@ def _plain_files(table: Table) -> list[tuple[str, str]]:
         for batch in table.inspect.stream(name, selected_fields=["content", path, "key_metadata"]):
             rows = batch.to_pylist()
             found |= {(kinds[bool(row["content"])], row[path]) for row in rows if row["key_metadata"] is None}
+    # The key of an encrypted statistics file has the name of the file.
+    keys = {key["key-id"] for key in document.get("encryption-keys", [])}
     for kind in ("statistics", "partition-statistics"):
-        found |= {(kind.replace("-", " "), one["statistics-path"]) for one in document.get(kind, [])}
+        paths = {one["statistics-path"] for one in document.get(kind, [])}
+        found |= {(kind.replace("-", " "), path) for path in paths if path.rsplit("/", 1)[-1] not in keys}
     return sorted(found)
 
 

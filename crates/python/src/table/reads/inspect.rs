@@ -1,11 +1,14 @@
 //! Metadata tables: the snapshots, files and other parts of a table, as Arrow.
 
+use std::collections::BTreeMap;
+
 use arrow_array::RecordBatchIterator;
 use icefield_table::inspect::{Inspect, MetadataTable, Part, Selection};
 use icefield_table::limits;
 use icefield_table::maintain::partition_statistics::read_partition_stats;
 use icefield_table::plan::At;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use super::scan::Reader;
 use crate::arguments::integer::Int;
@@ -76,6 +79,21 @@ impl PyInspect {
         let selection = Selection { at: at(snapshot_id, as_of_ms, reference), ..Selection::default() };
         let table = MetadataTable::parse(name)?;
         Ok(detached(py, || self.0.most_parts(table, &selection))??)
+    }
+
+    /// Return the keys of the encrypted manifest lists that a metadata table is read from, by their ids.
+    #[pyo3(signature = (name, /, *, snapshot_id=None, as_of_ms=None, reference=None))]
+    fn list_keys<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        snapshot_id: Option<Int<i64>>,
+        as_of_ms: Option<Int<i64>>,
+        reference: Option<String>,
+    ) -> Result<BTreeMap<String, Bound<'py, PyBytes>>> {
+        let (table, at) = (MetadataTable::parse(name)?, at(snapshot_id, as_of_ms, reference));
+        let keys = detached(py, || self.0.list_keys(table, &at))??;
+        Ok(keys.into_iter().map(|(key_id, key)| (key_id, PyBytes::new(py, &key))).collect())
     }
 
     /// Return the rows of a metadata table as they are read, in the types of ``schema`` if it is given.

@@ -215,7 +215,9 @@ pub(super) fn check_of_table(check: &Check<'_>) {
         );
         if let Some(size) = size.filter(|_| check.options.level >= Level::Footers) {
             let at = check.at(&file.statistics_path, check.location);
-            match footer_of(check, check.storage, &file.statistics_path, size) {
+            let footer = opened(check, file, size)
+                .and_then(|(storage, size)| footer_of(check, &storage, &file.statistics_path, size));
+            match footer {
                 Ok((footer, length)) => check_statistics(at, file, &footer, length),
                 Err(error) => at.warning("statistics-unreadable", "", "", error),
             }
@@ -236,6 +238,18 @@ pub(super) fn check_of_table(check: &Check<'_>) {
             check.at(path, check.location).warning("metadata-log-missing", "metadata-log", "a file", "nothing");
         }
     });
+}
+
+/// A storage that decrypts a statistics file if it is encrypted, and the length of the decrypted file.
+fn opened(check: &Check<'_>, file: &StatisticsFile, size: u64) -> Result<(Storage, u64)> {
+    let keys = check.metadata.encryption_keys();
+    let path = &file.statistics_path;
+    let Some(key_id) = file.key_id(keys)? else { return Ok((check.storage.clone(), size)) };
+    let Some(keyring) = check.storage.keyring() else {
+        return Err(Error::unsupported(format!("{path}: it is encrypted, and there is no client of its key")));
+    };
+    let key = keyring.of_snapshot(keys, key_id)?.to_bytes();
+    check.storage.decrypting(&FileRef { path, size, key: Some(&key) })
 }
 
 fn check_statistics(at: At<'_>, file: &StatisticsFile, footer: &Footer, length: u64) {

@@ -17,6 +17,7 @@ use super::{entries as of_entries, files};
 use crate::error::Result;
 use crate::snapshot::manifests::with_own_lists;
 use crate::snapshot::parallel::{locked, side_by_side};
+use crate::storage::FileRef;
 
 pub(super) fn check(check: &Check<'_>) -> Result<()> {
     let snapshots = with_own_lists(check.metadata);
@@ -28,7 +29,7 @@ pub(super) fn check(check: &Check<'_>) -> Result<()> {
         let manifests = listed(check, snapshot, true);
         check_list(check, snapshot, &manifests);
         for manifest in manifests {
-            if check.is_new(format!("{:?}", manifest.file)) {
+            if check.is_new(format!("{:?} {}", manifest.file, FileRef::of_manifest(&manifest.file).fingerprint())) {
                 let held = locked(&check.state).held.keep(manifest.file.memory());
                 match held {
                     Ok(()) => locked(&found).push(manifest),

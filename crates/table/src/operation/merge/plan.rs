@@ -20,9 +20,9 @@ use super::keyed::Doubles;
 use super::texts::column_in_text;
 use crate::error::{Error, Result};
 use crate::operation::replace_rows::columns_to_change;
-use crate::write::Matching;
 use crate::write::conform::{Conform, extra_column, is_nameless_index};
 use crate::write::intake::Intake;
+use crate::write::{Matching, key_length};
 
 /// Rules bound to a table and a source.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) source: SchemaRef,
     /// Indexes of the source columns that joined rows have.
     pub(crate) joined: Vec<usize>,
+    /// Whether rows beyond memory are encrypted, as those of the table are.
+    pub(crate) is_encrypted: bool,
     given: Option<Given>,
 }
 
@@ -158,6 +160,7 @@ impl Plan {
             target,
             source,
             joined,
+            is_encrypted: key_length(metadata.properties())?.is_some(),
             given,
         })
     }

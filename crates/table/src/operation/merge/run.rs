@@ -117,7 +117,7 @@ impl Transaction {
                     Some(mut target) => join_parts(&mut plan, &mut source, &mut target, &mut changes, memory_limit, 1)?,
                     None => {
                         let empty = FileNumbers::default().number(&RecordBatch::new_empty(arrow_of(&plan)?))?;
-                        let mut target = Spill::new(empty.schema(), PARTS, memory_limit / 4)?;
+                        let mut target = Spill::new(empty.schema(), PARTS, memory_limit / 4, plan.is_encrypted)?;
                         join_parts(&mut plan, &mut source, &mut target, &mut changes, memory_limit, 1)?;
                     }
                 }
@@ -202,7 +202,8 @@ impl Source {
                     return Ok(());
                 }
                 let held = std::mem::take(held);
-                let (mut spill, mut seen) = (Spill::new(plan.source.clone(), PARTS, self.memory / 2)?, Seen::new());
+                let (mut spill, mut seen) =
+                    (Spill::new(plan.source.clone(), PARTS, self.memory / 2, plan.is_encrypted)?, Seen::new());
                 for (batch, keys) in held {
                     interrupt::check()?;
                     spill_source(plan, &mut spill, &mut seen, &batch, &keys)?;
@@ -254,7 +255,7 @@ fn spilled(
         }
         let spill = match &mut spill {
             Some(spill) => spill,
-            slot => slot.insert(Spill::new(batch.schema(), PARTS, memory)?),
+            slot => slot.insert(Spill::new(batch.schema(), PARTS, memory, plan.is_encrypted)?),
         };
         spill.add(&batch, &parts)?;
     }
@@ -275,13 +276,13 @@ fn join_parts(
         let (bytes, most) = (source.bytes(part), (memory / 2).max(LEAST_PART));
         if bytes > most && depth <= MOST_DEPTH {
             let count = (2 * bytes / most).clamp(2, PARTS);
-            let mut divided = Spill::new(source.schema().clone(), count, memory / 8)?;
+            let mut divided = Spill::new(source.schema().clone(), count, memory / 8, plan.is_encrypted)?;
             for batch in source.take(part) {
                 let batch = batch?;
                 let columns = plan.key.source_columns(&batch)?;
                 divided.add(&batch, &parts(plan, &plan.key.of_columns(columns)?, depth, count))?;
             }
-            let mut others = Spill::new(target.schema().clone(), count, memory / 8)?;
+            let mut others = Spill::new(target.schema().clone(), count, memory / 8, plan.is_encrypted)?;
             for batch in target.take(part) {
                 let batch = batch?;
                 others.add(&batch, &parts(plan, &plan.key.of_target(&batch)?, depth, count))?;

@@ -29,14 +29,14 @@ struct Part {
 }
 
 impl Spill {
-    /// Creates a file for rows in this number of parts, buffering about `memory` bytes.
+    /// Creates a file for rows in this number of parts, buffering about `memory` bytes, of an encrypted table or another.
     ///
     /// # Errors
     /// The folder of temporary files is not writable.
-    pub(crate) fn new(schema: SchemaRef, parts: usize, memory: usize) -> Result<Self> {
+    pub(crate) fn new(schema: SchemaRef, parts: usize, memory: usize, is_encrypted: bool) -> Result<Self> {
         let buffer = (memory / parts.max(1)).clamp(4 << 10, 1 << 20);
         let parts = std::iter::repeat_with(Part::default).take(parts).collect();
-        Ok(Self { schema, file: SpillFile::create()?, parts, buffer })
+        Ok(Self { schema, file: SpillFile::create(is_encrypted)?, parts, buffer })
     }
 
     /// Adds rows to their parts; rows without a part are dropped.

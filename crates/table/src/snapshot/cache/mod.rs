@@ -16,7 +16,7 @@ use icefield_format::manifest::{Entries, ManifestFile, Metrics};
 use self::patterns::{Patterns, Shared};
 use crate::error::Result;
 use crate::runtime::{self, Started};
-use crate::storage::{Identity, Storage};
+use crate::storage::{FileRef, Identity, Storage};
 
 /// Environment variable with the maximum size of the cache in bytes; 0 disables it.
 pub const BYTES_VARIABLE: &str = "ICEFIELD_MANIFEST_CACHE_BYTES";
@@ -32,6 +32,8 @@ static CACHE: AtomicPtr<Started<ManifestCache>> = AtomicPtr::new(std::ptr::null_
 pub struct Key {
     identity: Identity,
     length: i64,
+    /// Of the encryption key of the file: a table that names the file must have that key.
+    encryption: u64,
     /// Snapshot id, sequence number and first row id inherited from the manifest list.
     inherited: Option<(i64, i64, Option<i64>)>,
 }
@@ -102,15 +104,17 @@ struct Slot {
 
 impl Key {
     /// The key of a manifest list.
-    pub fn of_list(storage: &Storage, path: &str) -> Result<Option<Self>> {
-        Ok(identity(storage, path)?.map(|identity| Self { identity, length: -1, inherited: None }))
+    pub fn of_list(storage: &Storage, list: &FileRef<'_>) -> Result<Option<Self>> {
+        let encryption = list.fingerprint();
+        Ok(identity(storage, list.path)?.map(|identity| Self { identity, length: -1, encryption, inherited: None }))
     }
 
     /// The key of a manifest.
     pub fn of_manifest(storage: &Storage, manifest: &ManifestFile) -> Result<Option<Self>> {
         let inherited = (manifest.added_snapshot_id, manifest.sequence_number, manifest.first_row_id);
+        let (length, encryption) = (manifest.manifest_length, FileRef::of_manifest(manifest).fingerprint());
         let identity = identity(storage, &manifest.manifest_path)?;
-        Ok(identity.map(|identity| Self { identity, length: manifest.manifest_length, inherited: Some(inherited) }))
+        Ok(identity.map(|identity| Self { identity, length, encryption, inherited: Some(inherited) }))
     }
 }
 
@@ -320,7 +324,7 @@ mod tests {
         std::fs::write(&path, b"x").unwrap();
         let storage = Storage::default();
         let identity = storage.identity(path.to_str().unwrap()).unwrap().unwrap();
-        Key { identity, length: number, inherited: None }
+        Key { identity, length: number, encryption: 0, inherited: None }
     }
 
     fn list(manifests: usize) -> Arc<Vec<ManifestFile>> {
@@ -388,19 +392,32 @@ mod tests {
         let path = path.to_str().unwrap();
         std::fs::write(path, b"one").unwrap();
         let storage = Storage::default();
-        let first = Key::of_list(&storage, path).unwrap();
-        assert_eq!(first, Key::of_list(&storage, path).unwrap());
+        let first = Key::of_list(&storage, &FileRef::plain(path, 0)).unwrap();
+        assert_eq!(first, Key::of_list(&storage, &FileRef::plain(path, 0)).unwrap());
         let other = |name: &str, value: &str| {
-            Key::of_list(&Storage::new([(name.to_owned(), value.to_owned())].into()), path).unwrap()
+            Key::of_list(&Storage::new([(name.to_owned(), value.to_owned())].into()), &FileRef::plain(path, 0)).unwrap()
         };
         assert_ne!(first, other("s3.access-key-id", "another"));
         assert_eq!(other(ENABLED_PROPERTY, "False"), None);
+        // A table with another key for the file, or none, must decrypt it itself.
+        let by = |key: &[u8]| Key::of_list(&storage, &FileRef { key: Some(key), ..FileRef::plain(path, 0) }).unwrap();
+        assert!(by(b"one") == by(b"one") && by(b"one") != by(b"two") && by(b"one") != first);
+        let manifest = |key_metadata| {
+            let manifest_path = path.to_owned();
+            Key::of_manifest(&storage, &ManifestFile { manifest_path, key_metadata, ..ManifestFile::default() })
+                .unwrap()
+        };
+        assert_ne!(manifest(None), manifest(Some(b"one".to_vec())));
         let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
         let file = std::fs::File::options().write(true).open(path).unwrap();
         file.set_modified(later).unwrap();
-        assert_ne!(first, Key::of_list(&storage, path).unwrap());
-        assert_eq!(Key::of_list(&storage, "memory://a/b").unwrap(), None);
+        assert_ne!(first, Key::of_list(&storage, &FileRef::plain(path, 0)).unwrap());
+        assert_eq!(Key::of_list(&storage, &FileRef::plain("memory://a/b", 0)).unwrap(), None);
         std::fs::remove_file(path).unwrap();
-        assert_eq!(Key::of_list(&storage, path).unwrap(), None, "reading it tells that it is not there");
+        assert_eq!(
+            Key::of_list(&storage, &FileRef::plain(path, 0)).unwrap(),
+            None,
+            "reading it tells that it is not there"
+        );
     }
 }

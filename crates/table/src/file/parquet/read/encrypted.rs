@@ -53,12 +53,26 @@ struct Chunk {
 
 impl Chunks {
     /// Those of some row groups; `unique` is the identifier of the file.
-    pub(super) fn of(key: &KeyMetadata, unique: &[u8], metadata: &ParquetMetaData, groups: &[usize]) -> Result<Self> {
+    ///
+    /// # Errors
+    /// Numbers of row groups and columns that no module can be bound to.
+    pub(super) fn of(
+        path: &str,
+        key: &KeyMetadata,
+        unique: &[u8],
+        metadata: &ParquetMetaData,
+        groups: &[usize],
+    ) -> Result<Self> {
         let mut places = HashMap::new();
         for number in groups {
             let Some(group) = metadata.row_groups().get(*number) else { continue };
             for (column, chunk) in group.columns().iter().enumerate() {
-                let (Ok(row_group), Ok(column)) = (i16::try_from(*number), i16::try_from(column)) else { continue };
+                let (Ok(row_group), Ok(column)) = (i16::try_from(*number), i16::try_from(column)) else {
+                    let message = format!(
+                        "row group {number}, column {column}: an encrypted file has at most 32767 row groups and columns"
+                    );
+                    return Err(Error::corrupt_file(path, message));
+                };
                 let has_dictionary = chunk.dictionary_page_offset().is_some();
                 let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
                 if let Ok(start) = u64::try_from(start) {

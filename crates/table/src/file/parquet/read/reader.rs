@@ -116,7 +116,7 @@ impl ParquetFile {
     /// What decrypts some row groups.
     fn chunks(&self, row_groups: &[usize]) -> Result<Option<Chunks>> {
         let (Some(key), Some(unique)) = (key_of(&self.storage), &self.unique) else { return Ok(None) };
-        Chunks::of(key, unique, self.metadata.metadata(), row_groups).map(Some)
+        Chunks::of(&self.path, key, unique, self.metadata.metadata(), row_groups).map(Some)
     }
 
     /// Prunes the row groups of a request by statistics, then by dictionaries and Bloom filters, then by the page

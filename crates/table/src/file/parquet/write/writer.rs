@@ -50,6 +50,8 @@ pub struct ParquetLayout {
     gathers: bool,
 }
 
+/// Maximum number of pages of a column in a row group of an encrypted file: each is bound to its number, an `i16`.
+const MOST_PAGES: usize = i16::MAX as usize;
 /// Maximum number of leaves that are encoded as rows arrive.
 const MOST_OPEN: usize = 1_000;
 /// Leaves of buffered rows that a thread encodes at a time, if there are enough.
@@ -137,8 +139,8 @@ impl ParquetWriter {
             _ => None,
         };
         if let Some(key) = key {
-            properties = encrypted(&properties, key, &layout.schema)
-                .map_err(|error| Error::invalid(format!("{path}: {error}")))?;
+            properties =
+                encrypted(&properties, key, &layout).map_err(|error| Error::invalid(format!("{path}: {error}")))?;
         }
         let sink = Sink::new(storage.output(&path)?);
         let writer = SerializedFileWriter::new(sink.clone(), layout.schema.clone(), properties)
@@ -341,12 +343,16 @@ impl FileWriter for ParquetWriter {
 fn encrypted(
     properties: &WriterProperties,
     key: &KeyMetadata,
-    schema: &TypePtr,
+    layout: &ParquetLayout,
 ) -> Result<WriterPropertiesPtr, ParquetError> {
     let file = FileEncryptionProperties::builder(key.key.clone());
     let file = file.with_aad_prefix(key.aad_prefix.clone()).with_aad_prefix_storage(false).build()?;
+    // So large that neither rows nor bytes make more pages of a row group than can be numbered, even together.
+    let page_rows = layout.row_group_rows.div_ceil(MOST_PAGES / 2).max(properties.data_page_row_count_limit());
+    let page_bytes = layout.row_group_bytes.div_ceil(MOST_PAGES / 2).max(properties.data_page_size_limit());
     let mut builder = properties.clone().into_builder().set_bloom_filter_enabled(false);
-    for column in SchemaDescriptor::new(schema.clone()).columns() {
+    builder = builder.set_data_page_row_count_limit(page_rows).set_data_page_size_limit(page_bytes);
+    for column in SchemaDescriptor::new(layout.schema.clone()).columns() {
         if properties.bloom_filter_properties(column.path()).is_some() {
             builder = builder.set_column_bloom_filter_enabled(column.path().clone(), false);
         }
