@@ -139,7 +139,7 @@ WRONG = [
     ("add_files", {"table": "db.t", "source_table": "parquet.`/nosuch`"}, "no data files in /nosuch"),
 ]  # fmt: skip
 REFUSED = [
-    ("migrate", {}, "use catalog.migrate(name, folder)"),
+    ("migrate", {"table": "a.t"}, "catalog.migrate(name, folder) and snapshot make tables of folders"),
     ("create_changelog_view", {"table": "db.t"}, "icefield.spark.session(...).sql"),
     ("add_files", {"table": "db.t", "source_table": "db.hive"}, "pass a folder, as in 'parquet.`/data/t`'"),
     ("add_files", {"table": "db.t", "source_table": "x", "partition_filter": "a=1"}, "partition_filter is not"),

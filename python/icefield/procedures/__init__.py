@@ -33,6 +33,14 @@ def _changelog_view(_: Catalog, __: Arguments) -> list[tuple[object, ...]]:
     )
 
 
+def _migrate(_: Catalog, __: Arguments) -> list[tuple[object, ...]]:
+    raise unsupported(
+        "migrate",
+        "it is about tables of Spark's own catalog, so call it by icefield.spark.session(...).sql; "
+        "catalog.migrate(name, folder) and snapshot make tables of folders",
+    )
+
+
 #: All procedures by their names.
 PROCEDURES: Final[Mapping[str, Procedure]] = MappingProxyType(
     {
@@ -54,12 +62,23 @@ PROCEDURES: Final[Mapping[str, Procedure]] = MappingProxyType(
                 (Column("changelog_view", "string"),),
                 _changelog_view,
             ),
+            Procedure(
+                "migrate",
+                (
+                    Parameter("table", "table", required=True),
+                    Parameter("properties", "map<string,string>"),
+                    Parameter("drop_backup", "boolean"),
+                    Parameter("backup_table_name", "string"),
+                    Parameter("parallelism", "int"),
+                ),
+                (Column("migrated_files_count", "long"),),
+                _migrate,
+            ),
         )
     }
 )
 #: Procedures of Java's connector that are missing, and what to do.
 _MISSING = {
-    "migrate": "catalogs have no tables of Hive; use catalog.migrate(name, folder), or snapshot",
     "rewrite_table_path": "open a copied table by Table.from_metadata(..., relocate={old: new})",
 }
 

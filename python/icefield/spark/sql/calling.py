@@ -15,6 +15,7 @@ from icefield.procedures.rewrites import compaction_arguments, compaction_row
 from icefield.spark.changing.compacting import compact
 from icefield.spark.columns.names import quoted
 from icefield.spark.reads.changes import changes
+from icefield.spark.sql.migrating import migrate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,6 +45,8 @@ def call(run: Run, parsed: Call) -> DataFrame:
         name = _own_name(run, target, cast("tuple[str, ...]", arguments["table"]))
         if procedure.name == "create_changelog_view":
             rows = [_changelog_view(run, target.catalog, {**arguments, "table": name})]
+        elif procedure.name == "migrate":
+            rows = [(migrate(run.spark, target.catalog, name, arguments),)]
         elif procedure.name == "rewrite_data_files":
             compaction = compaction_arguments({**arguments, LETTER_CASE: run.case_sensitive})
             rows = [compaction_row(compact(run.spark, target.catalog.load_table(name), **compaction))]
