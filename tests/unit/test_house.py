@@ -87,6 +87,7 @@ ROOMS = {
         "write": {
             "column", "compress", "encrypt", "mask", "origin", "predicate", "read", "rle", "source", "tail", "types"
         },
+        "evolve": {"column", "predicate", "read", "types"},
         "inspect": {"compress", "read", "rle", "source", "stream", "stripe", "tail", "types"},
     },
     "table": {

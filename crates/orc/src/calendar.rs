@@ -39,11 +39,23 @@ fn julian_name(day: i64) -> Option<(i64, i64, i64)> {
 }
 
 /// The day with this year, month and day of month in the proleptic Gregorian calendar.
-fn gregorian_day(year: i64, month: i64, dom: i64) -> i64 {
+pub(crate) fn gregorian_day(year: i64, month: i64, dom: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + dom - 1;
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+/// Year, month and day of month of a day in the proleptic Gregorian calendar.
+pub(crate) fn civil(day: i64) -> (i64, i64, i64) {
+    let shifted = day + 719_468;
+    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let dom = of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    (era * 400 + year_of_era + i64::from(month <= 2), month, dom)
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ mod column;
 mod compress;
 mod encrypt;
 mod error;
+mod evolve;
 pub mod inspect;
 mod limits;
 mod mask;
@@ -63,6 +64,7 @@ mod zone;
 
 pub use encrypt::{CallbackKeys, CallbackMaker, KeyMaker, KeyName, KeyProvider, MemoryKeys, NewKey};
 pub use error::{Corrupt, Error, Result};
+pub use evolve::{Evolution, EvolutionOptions, EvolvedColumns, Overflow};
 pub use limits::Limits;
 pub use mask::Mask;
 pub use origin::{WriterId, WriterVersion};

@@ -138,6 +138,7 @@ impl StripeColumns {
         let rules = timestamp::TimestampRules {
             zone: if instant { Arc::default() } else { Arc::clone(&self.zone) },
             unit: self.arrow.unit_of(node.column),
+            exact: self.arrow.exact_times.contains(&node.column),
             out_of_range: self.arrow.out_of_range,
             from_julian: self.from_julian,
             instant,

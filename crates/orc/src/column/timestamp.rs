@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
-use arrow_array::PrimitiveArray;
 use arrow_array::types::{
     ArrowTimestampType, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
     TimestampSecondType,
 };
+use arrow_array::{ArrayRef, Decimal128Array, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
 use super::ColumnReader;
@@ -33,6 +32,8 @@ const CUT_FROM: i64 = 1_000_000;
 pub(super) struct TimestampRules {
     pub zone: Arc<Zone>,
     pub unit: TimeUnit,
+    /// Whether the values are nanoseconds in a decimal of 128 bits, and not times in that unit.
+    pub exact: bool,
     pub out_of_range: OutOfRange,
     pub from_julian: bool,
     pub instant: bool,
@@ -106,6 +107,17 @@ impl TimestampColumn {
         Ok(Arc::new(array.with_timezone_opt(self.rules.instant.then_some("UTC"))))
     }
 
+    fn build_exact(&mut self, slots: Slots<'_>, context: &mut Context) -> Result<ArrayRef> {
+        let validity = self.head.validity(slots, context)?;
+        self.seconds.read_vec(validity.present, &mut self.scratch.0, context)?;
+        self.nanos.read_vec(validity.present, &mut self.scratch.1, context)?;
+        self.clocks()?;
+        let exact = |(second, nano): (&i64, &i64)| i128::from(*second) * i128::from(NANOS) + i128::from(*nano);
+        let values: Vec<i128> = self.scratch.0.iter().zip(&self.scratch.1).map(exact).collect();
+        let array = Decimal128Array::new(validity.spread(values, 0).into(), validity.nulls());
+        Ok(Arc::new(array.with_precision_and_scale(38, 9)?))
+    }
+
     /// The slow path for seconds that may not fit the unit: checks each value and applies [`OutOfRange`]. Also returns
     /// which values become null.
     fn exact_ticks(&self, per_second: i64) -> Result<(Vec<i64>, Option<Vec<bool>>)> {
@@ -151,6 +163,9 @@ fn decode_nanos(nanos: &mut [i64]) -> bool {
 
 impl ColumnReader for TimestampColumn {
     fn read(&mut self, slots: Slots<'_>, context: &mut Context) -> Result<ArrayRef> {
+        if self.rules.exact {
+            return self.build_exact(slots, context);
+        }
         match self.rules.unit {
             TimeUnit::Second => self.build::<TimestampSecondType>(slots, 1, context),
             TimeUnit::Millisecond => self.build::<TimestampMillisecondType>(slots, 1_000, context),

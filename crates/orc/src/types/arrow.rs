@@ -4,7 +4,7 @@
 //! in the metadata under [`TYPE_KEY`], which determines the ORC type in the other direction. The value `bigint` allows
 //! a time of day to be stored as an integer.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, Schema, UnionFields, UnionMode};
@@ -51,6 +51,8 @@ pub struct ArrowOptions {
     pub timestamp_unit: TimeUnit,
     /// The units of columns with another unit, by column id.
     pub column_units: BTreeMap<u32, TimeUnit>,
+    /// Columns of timestamps, by id, that are read as nanoseconds since 1970 in a `Decimal128(38, 9)`, which holds all.
+    pub exact_times: BTreeSet<u32>,
     /// What to do with timestamps that the unit cannot hold.
     pub out_of_range: OutOfRange,
     /// The Arrow type of `string`, `char` and `varchar`.
@@ -67,6 +69,7 @@ impl Default for ArrowOptions {
         Self {
             timestamp_unit: TimeUnit::Microsecond,
             column_units: BTreeMap::new(),
+            exact_times: BTreeSet::new(),
             out_of_range: OutOfRange::Null,
             strings: StringForm::Utf8,
             null_variant: true,
@@ -116,6 +119,9 @@ impl TypeDescription {
             Kind::Double => DataType::Float64,
             Kind::String | Kind::Char { .. } | Kind::Varchar { .. } => string_type(options.strings),
             Kind::Binary | Kind::Geometry { .. } | Kind::Geography { .. } => DataType::Binary,
+            Kind::Timestamp | Kind::TimestampInstant if options.exact_times.contains(&self.column) => {
+                DataType::Decimal128(38, 9)
+            }
             Kind::Timestamp => DataType::Timestamp(options.unit_of(self.column), None),
             Kind::TimestampInstant => DataType::Timestamp(options.unit_of(self.column), Some("UTC".into())),
             Kind::Date => DataType::Date32,

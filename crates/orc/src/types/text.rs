@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{Kind, TypeDescription};
+use crate::error::{Error, Result};
 
 impl fmt::Display for TypeDescription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,6 +49,123 @@ impl fmt::Display for Kind {
 
 /// The coordinate reference system of geometries that have none.
 const DEFAULT_CRS: &str = "OGC:CRS84";
+
+/// Most types inside one another in a text.
+const MOST_DEPTH: usize = 100;
+
+impl std::str::FromStr for TypeDescription {
+    type Err = Error;
+
+    /// Parses a type in the form that [`TypeDescription`] prints, as orc-core does.
+    fn from_str(text: &str) -> Result<Self> {
+        let mut parser = Parser { text, rest: text };
+        let mut parsed = parser.node(0)?;
+        if !parser.rest.trim().is_empty() {
+            return Err(parser.refused("the end"));
+        }
+        parsed.number();
+        Ok(parsed)
+    }
+}
+
+/// The text of a type, and what is left of it.
+struct Parser<'a> {
+    text: &'a str,
+    rest: &'a str,
+}
+
+impl Parser<'_> {
+    fn refused(&self, expected: &str) -> Error {
+        let at = self.text.len() - self.rest.len();
+        Error::invalid(format!("invalid ORC type {:?}: expected {expected} at character {at}", self.text))
+    }
+
+    fn accept(&mut self, mark: char) -> bool {
+        let found = self.rest.trim_start().strip_prefix(mark);
+        self.rest = found.unwrap_or(self.rest);
+        found.is_some()
+    }
+
+    fn expect(&mut self, mark: char) -> Result<()> {
+        if self.accept(mark) { Ok(()) } else { Err(self.refused(&format!("{mark:?}"))) }
+    }
+
+    fn node(&mut self, depth: usize) -> Result<TypeDescription> {
+        if depth > MOST_DEPTH {
+            return Err(Error::limit(format!("types are nested deeper than the limit of {MOST_DEPTH}")));
+        }
+        self.rest = self.rest.trim_start();
+        let end = self.rest.find(['<', '>', '(', ',']).unwrap_or(self.rest.len());
+        let (name, after) = self.rest.split_at(end);
+        let kind = match name.trim() {
+            "array" => Kind::List,
+            "map" => Kind::Map,
+            "struct" => Kind::Struct,
+            "uniontype" => Kind::Union,
+            _ => {
+                let close = if after.starts_with('(') { after.find(')').map(|at| at + 1) } else { Some(0) };
+                let length = end + close.ok_or_else(|| self.refused("a closing parenthesis"))?;
+                let (leaf, after) = self.rest.split_at(length);
+                let arguments = leaf.get(end..).unwrap_or_default();
+                let kind = format!("{}{arguments}", name.trim().to_ascii_lowercase());
+                let kind = kind.parse().map_err(|_| self.refused("a type"))?;
+                self.rest = after;
+                return Ok(TypeDescription::leaf(kind));
+            }
+        };
+        self.rest = after;
+        self.expect('<')?;
+        let (mut names, mut children) = (Vec::new(), Vec::new());
+        while !(children.is_empty() && self.accept('>')) {
+            if kind == Kind::Struct {
+                names.push(self.name()?);
+                self.expect(':')?;
+            }
+            children.push(self.node(depth + 1)?);
+            if self.accept('>') {
+                break;
+            }
+            self.expect(',')?;
+        }
+        let right = match kind {
+            Kind::List => children.len() == 1,
+            Kind::Map => children.len() == 2,
+            _ => true,
+        };
+        if !right {
+            return Err(self.refused(if kind == Kind::List { "one type of elements" } else { "two types of a map" }));
+        }
+        Ok(TypeDescription { names, children, ..TypeDescription::leaf(kind) })
+    }
+
+    /// The name of a field: letters, digits and underscores, or anything in backticks.
+    fn name(&mut self) -> Result<String> {
+        self.rest = self.rest.trim_start();
+        let Some(quoted) = self.rest.strip_prefix('`') else {
+            let end = self.rest.find(|letter: char| !letter.is_alphanumeric() && !"_.- ".contains(letter));
+            let (name, after) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+            if name.trim().is_empty() {
+                return Err(self.refused("the name of a field"));
+            }
+            self.rest = after;
+            return Ok(name.trim().to_owned());
+        };
+        let mut name = String::new();
+        let mut letters = quoted.char_indices().peekable();
+        while let Some((at, letter)) = letters.next() {
+            if letter != '`' {
+                name.push(letter);
+            } else if letters.peek().is_some_and(|(_, next)| *next == '`') {
+                letters.next();
+                name.push('`');
+            } else {
+                self.rest = quoted.get(at + 1..).unwrap_or_default();
+                return Ok(name);
+            }
+        }
+        Err(self.refused("a closing backtick"))
+    }
+}
 
 impl std::str::FromStr for Kind {
     type Err = crate::Error;
@@ -95,5 +213,36 @@ impl std::str::FromStr for Kind {
             .find(|kind| kind.name() == text)
             .ok_or_else(refused)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_as_text() {
+        for text in [
+            "struct<>",
+            "int",
+            "struct<a:int,`b c`:array<char(3)>,`d``e`:map<string,struct<x:decimal(38,10)>>>",
+            "uniontype<int,timestamp with local time zone,geography(OGC:CRS84,KARNEY)>",
+        ] {
+            assert_eq!(text.parse::<TypeDescription>().unwrap().to_string(), text);
+        }
+        let spaced = "struct < a : int , b : Decimal( 5, 2 ) >".parse::<TypeDescription>().unwrap();
+        assert_eq!(spaced.to_string(), "struct<a:int,b:decimal(5,2)>");
+        assert_eq!(spaced.children[1].column, 2);
+        for (text, expected) in [
+            ("struct<a:int", "expected ',' at character 12"),
+            ("struct<a int>", "expected ':' at character 12"),
+            ("struct<a:integer>", "expected a type at character 9"),
+            ("array<int,int>", "expected one type of elements"),
+            ("int int", "expected a type at character 0"),
+            ("map<int,int>x", "expected the end at character 12"),
+        ] {
+            let error = text.parse::<TypeDescription>().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 }

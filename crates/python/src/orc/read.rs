@@ -8,10 +8,11 @@ use bytes::Bytes;
 use icefield_orc::inspect::{describe, messages};
 use icefield_orc::proto::Message;
 use icefield_orc::{
-    ArrowOptions, ColumnRef, FileMetadata, KeyName, KeyProvider, MemoryKeys, OutOfRange, Pool, Projection, ReadOptions,
-    Reader as OrcReader, StringForm, TimeUnit,
+    ArrowOptions, ColumnRef, Evolution, EvolutionOptions, EvolvedColumns, FileMetadata, KeyName, KeyProvider,
+    MemoryKeys, OutOfRange, Overflow, Pool, Projection, ReadOptions, Reader as OrcReader, StringForm, TimeUnit,
+    TypeDescription,
 };
-use icefield_table::file::orc::batches::FileBatches;
+use icefield_table::file::orc::batches::{FileBatches, OfError};
 use icefield_table::file::orc::source::OrcSource;
 use icefield_table::interrupt;
 use icefield_table::orc_limits;
@@ -25,7 +26,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::arguments::integer::Int;
 use crate::callback::{ENDED, call_python};
-use crate::capsule::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable};
+use crate::capsule::{ArrowArray, ArrowSchema, ArrowStream, ArrowTable, SchemaInput};
 use crate::entry::detached;
 use crate::errors::{BorderError, InvalidArgumentError, Result};
 use crate::format::expr::expressions::FilterInput;
@@ -75,6 +76,31 @@ type SharedReader = Arc<OrcReader<OrcSource>>;
 struct Opened {
     reader: SharedReader,
     arrow: ArrowOptions,
+    /// The other schema that the file is read with.
+    evolution: Option<Evolution>,
+}
+
+/// What to read, and how it becomes the rows asked for.
+struct Reading {
+    options: ReadOptions,
+    columns: Option<EvolvedColumns>,
+}
+
+impl Reading {
+    /// The schema of the rows.
+    fn schema(&self, reader: &OrcReader<OrcSource>) -> icefield_orc::Result<SchemaRef> {
+        match &self.columns {
+            Some(columns) => Ok(Arc::clone(&columns.schema)),
+            None => reader.schema(&self.options),
+        }
+    }
+}
+
+/// The choice of rows and columns, as a caller gives it.
+struct Choice {
+    columns: Option<Vec<ColumnChoice>>,
+    filter: Option<FilterInput>,
+    rows: Option<(u64, u64)>,
 }
 
 impl Opened {
@@ -93,33 +119,48 @@ impl Opened {
     }
 
     /// The options for reading some columns of the rows that match a filter.
-    fn options(&self, columns: Option<Vec<ColumnChoice>>, filter: Option<FilterInput>) -> Result<ReadOptions> {
-        let schema = &self.file().schema;
-        let projection = match columns {
+    fn reading(&self, choice: Choice) -> Result<Reading> {
+        let schema = self.evolution.as_ref().map_or(&self.file().schema, Evolution::schema);
+        let projection = match choice.columns {
             Some(columns) => Projection::columns(schema, columns.into_iter().map(ColumnRef::from)),
             None => Ok(Projection::All),
         };
         let projection = projection.map_err(|error| self.named(error))?;
-        let mut options = ReadOptions { projection, arrow: self.arrow.clone(), ..ReadOptions::default() };
-        if let Some(filter) = filter {
-            let (predicate, filter) = orc_filter::filter(&filter.0, schema, &self.arrow)?;
+        let rows = choice.rows.map(|(start, end)| vec![start..end.max(start)]);
+        let mut options = ReadOptions { projection, rows, arrow: self.arrow.clone(), ..ReadOptions::default() };
+        let Some(evolution) = &self.evolution else {
+            if let Some(filter) = choice.filter {
+                let (predicate, filter) = orc_filter::filter(&filter.0, schema, &self.arrow)?;
+                (options.predicate, options.filter) = (predicate, Some(filter));
+            }
+            return Ok(Reading { options, columns: None });
+        };
+        let columns = evolution.columns(&options.projection, &self.arrow).map_err(|error| self.named(error))?;
+        (options.projection, options.arrow) = (columns.projection.clone(), columns.arrow.clone());
+        if let Some(filter) = choice.filter {
+            let (predicate, filter) = orc_filter::converted_filter(&filter.0, evolution, &self.arrow)?;
             (options.predicate, options.filter) = (predicate, Some(filter));
         }
-        Ok(options)
+        Ok(Reading { options, columns: Some(columns) })
     }
 
     /// Reads all rows with several threads.
-    fn read(&self, options: ReadOptions, threads: usize) -> icefield_orc::Result<(SchemaRef, Vec<RecordBatch>)> {
+    fn read(&self, reading: Reading, threads: usize) -> icefield_orc::Result<(SchemaRef, Vec<RecordBatch>)> {
         let pool: Arc<dyn Pool> = Arc::new(ProcessPool);
         let check = || interrupt::check().map_err(icefield_orc::Error::external);
-        Ok((self.reader.schema(&options)?, self.reader.read_all(options, threads, &pool, check)?))
+        let schema = reading.schema(&self.reader)?;
+        let batches = self.reader.read_all(reading.options, threads, &pool, check)?;
+        let Some(columns) = &reading.columns else { return Ok((schema, batches)) };
+        Ok((schema, batches.iter().map(|batch| columns.apply(batch)).collect::<icefield_orc::Result<_>>()?))
     }
 
     /// Iterates over the batches, read with several threads.
-    fn batches(&self, options: ReadOptions, threads: usize) -> icefield_table::Result<FileBatches<OrcSource>> {
+    fn batches(&self, reading: Reading, threads: usize) -> icefield_table::Result<BatchReader> {
         let path = self.path().map(str::to_owned);
-        let of_error = Arc::new(move |error| icefield_table::Error::Orc(in_file(error, path.as_deref())));
-        FileBatches::new(&self.reader, of_error, options, |_| true, threads)
+        let of_error: OfError = Arc::new(move |error| icefield_table::Error::Orc(in_file(error, path.as_deref())));
+        let schema = reading.schema(&self.reader).map_err(&*of_error)?;
+        let batches = FileBatches::new(&self.reader, Arc::clone(&of_error), reading.options, |_| true, threads)?;
+        Ok(BatchReader { batches, columns: reading.columns, schema, of_error })
     }
 }
 
@@ -153,22 +194,51 @@ pub struct PyOrcFile(Arc<Opened>);
 
 /// The batches of an ORC file, one after the other.
 #[pyclass(frozen, name = "OrcBatches", module = "icefield._core")]
-pub struct PyOrcBatches(Held<FileBatches<OrcSource>>);
+pub struct PyOrcBatches(Held<BatchReader>);
 
 /// The batches of a file as an Arrow reader.
-struct BatchReader(FileBatches<OrcSource>);
+struct BatchReader {
+    batches: FileBatches<OrcSource>,
+    columns: Option<EvolvedColumns>,
+    schema: SchemaRef,
+    of_error: OfError,
+}
+
+impl BatchReader {
+    fn next_batch(&mut self) -> Option<icefield_table::Result<RecordBatch>> {
+        let batch = self.batches.next()?;
+        let Some(columns) = &self.columns else { return Some(batch) };
+        Some(batch.and_then(|batch| columns.apply(&batch).map_err(&*self.of_error)))
+    }
+}
 
 impl Iterator for BatchReader {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|batch| batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+        self.next_batch().map(|batch| batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
     }
 }
 
 impl RecordBatchReader for BatchReader {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(self.0.schema())
+        Arc::clone(&self.schema)
+    }
+}
+
+/// The schema to read with: as ORC's text, or as Arrow's schema.
+#[derive(FromPyObject)]
+enum SchemaChoice {
+    Text(String),
+    Arrow(SchemaInput),
+}
+
+impl SchemaChoice {
+    fn types(&self) -> icefield_orc::Result<TypeDescription> {
+        match self {
+            Self::Text(text) => text.parse(),
+            Self::Arrow(schema) => TypeDescription::from_arrow(&schema.0),
+        }
     }
 }
 
@@ -184,7 +254,7 @@ fn as_array(batch: RecordBatch) -> ArrowArray {
 impl PyOrcBatches {
     /// Return the next batch as a struct array; ``None`` at the end.
     fn next_batch(&self, py: Python<'_>) -> Result<Option<ArrowArray>> {
-        let batch = detached(py, || Ok::<_, BorderError>(self.0.hold()?.next().transpose()?))??;
+        let batch = detached(py, || Ok::<_, BorderError>(self.0.hold()?.next_batch().transpose()?))??;
         Ok(batch.map(as_array))
     }
 }
@@ -220,7 +290,8 @@ impl PyOrcFile {
     /// Opens a file of a storage, or one in memory where ``source`` is bytes.
     #[new]
     #[pyo3(signature = (
-        source, /, *, storage=None, keys=None, timestamp_unit="us", out_of_range="null", strings="utf8", trim_char=true
+        source, /, *, storage=None, keys=None, timestamp_unit="us", out_of_range="null", strings="utf8", trim_char=true,
+        schema=None, positional=false, case_sensitive=true, overflow="null"
     ))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the reader")]
     fn py_new(
@@ -232,7 +303,20 @@ impl PyOrcFile {
         out_of_range: &str,
         strings: &str,
         trim_char: bool,
+        schema: Option<SchemaChoice>,
+        positional: bool,
+        case_sensitive: bool,
+        overflow: &str,
     ) -> Result<Self> {
+        let overflow = match overflow {
+            "null" => Overflow::Null,
+            "error" => Overflow::Error,
+            other => {
+                let message = format!("overflow: expected one of null, error, got {other:?}");
+                return Err(InvalidArgumentError::new_err(message).into());
+            }
+        };
+        let evolving = EvolutionOptions { positional, case_sensitive, overflow };
         let arrow = arrow_options(timestamp_unit, out_of_range, strings, trim_char)?;
         let keys = keys.map(|keys| Arc::new(PyKeys(keys)) as Arc<dyn KeyProvider>);
         let storage = storage.map_or_else(|| Storage::new(Default::default()), |storage| storage.0.clone());
@@ -241,15 +325,18 @@ impl PyOrcFile {
             let source = source.open(&storage)?;
             let path = source.path().map(str::to_owned);
             let reader = OrcReader::open_with(source, limits, keys).map_err(|error| in_file(error, path.as_deref()))?;
-            Ok(Self(Arc::new(Opened { reader: Arc::new(reader), arrow })))
+            let evolution =
+                schema.map(|schema| Evolution::try_new(&reader.metadata().schema, &schema.types()?, &evolving));
+            let evolution = evolution.transpose()?;
+            Ok(Self(Arc::new(Opened { reader: Arc::new(reader), arrow, evolution })))
         })?
     }
 
     /// Return the schema that the columns are read with.
     #[pyo3(signature = (columns=None))]
     fn schema(&self, columns: Option<Vec<ColumnChoice>>) -> Result<ArrowSchema> {
-        let options = self.0.options(columns, None)?;
-        Ok(ArrowSchema(self.0.reader.schema(&options).map_err(|error| self.0.named(error))?))
+        let reading = self.0.reading(Choice { columns, filter: None, rows: None })?;
+        Ok(ArrowSchema(reading.schema(&self.0.reader).map_err(|error| self.0.named(error))?))
     }
 
     /// The type of the rows in ORC's notation, such as ``struct<id:bigint>``.
@@ -334,16 +421,17 @@ impl PyOrcFile {
     }
 
     /// Return all rows, of some columns if they are named, in the order of the file.
-    #[pyo3(signature = (columns=None, *, predicate=None, threads=Int(1)), text_signature = "($self, columns=None, *, predicate=None, threads=1)")]
+    #[pyo3(signature = (columns=None, *, predicate=None, rows=None, threads=Int(1)), text_signature = "($self, columns=None, *, predicate=None, rows=None, threads=1)")]
     fn read(
         &self,
         py: Python<'_>,
         columns: Option<Vec<ColumnChoice>>,
         predicate: Option<FilterInput>,
+        rows: Option<(u64, u64)>,
         threads: Int<usize>,
     ) -> Result<ArrowTable> {
         detached(py, || {
-            let read = self.0.read(self.0.options(columns, predicate)?, threads.0);
+            let read = self.0.read(self.0.reading(Choice { columns, filter: predicate, rows })?, threads.0);
             let (schema, batches) = read.map_err(|error| self.0.named(error))?;
             Ok(ArrowTable { schema, batches })
         })?
@@ -364,40 +452,49 @@ impl PyOrcFile {
             InvalidArgumentError::new_err(format!("stripe {} does not exist, the file has {count}", stripe.0))
         })?;
         detached(py, || {
-            let read = self.0.reader.read_stripe(stripe, self.0.options(columns, predicate)?);
+            let reading = self.0.reading(Choice { columns, filter: predicate, rows: None })?;
+            let read = self.0.reader.read_stripe(stripe, reading.options);
+            let read = read.and_then(|read| match &reading.columns {
+                Some(columns) => columns.apply(&read),
+                None => Ok(read),
+            });
             Ok(as_array(read.map_err(|error| self.0.named(error))?))
         })?
     }
 
     /// Return the rows batch by batch.
-    #[pyo3(signature = (columns=None, *, predicate=None, batch_size=Int(8192)), text_signature = "($self, columns=None, *, predicate=None, batch_size=8192)")]
+    #[pyo3(signature = (columns=None, *, predicate=None, rows=None, batch_size=Int(8192)), text_signature = "($self, columns=None, *, predicate=None, rows=None, batch_size=8192)")]
     fn batches(
         &self,
         py: Python<'_>,
         columns: Option<Vec<ColumnChoice>>,
         predicate: Option<FilterInput>,
+        rows: Option<(u64, u64)>,
         batch_size: Int<usize>,
     ) -> Result<PyOrcBatches> {
         let batches = detached(py, || {
-            let options = ReadOptions { batch_size: batch_size.0, ..self.0.options(columns, predicate)? };
-            Ok::<_, BorderError>(self.0.batches(options, 1)?)
+            let mut reading = self.0.reading(Choice { columns, filter: predicate, rows })?;
+            reading.options.batch_size = batch_size.0;
+            Ok::<_, BorderError>(self.0.batches(reading, 1)?)
         })?;
         Ok(PyOrcBatches(Held::new("reader", batches?)))
     }
 
     /// Return the rows as they are read; with several ``threads``, stripes are read ahead.
-    #[pyo3(signature = (columns=None, *, predicate=None, batch_size=Int(8192), threads=Int(1)), text_signature = "($self, columns=None, *, predicate=None, batch_size=8192, threads=1)")]
+    #[pyo3(signature = (columns=None, *, predicate=None, rows=None, batch_size=Int(8192), threads=Int(1)), text_signature = "($self, columns=None, *, predicate=None, rows=None, batch_size=8192, threads=1)")]
     fn stream(
         &self,
         py: Python<'_>,
         columns: Option<Vec<ColumnChoice>>,
         predicate: Option<FilterInput>,
+        rows: Option<(u64, u64)>,
         batch_size: Int<usize>,
         threads: Int<usize>,
     ) -> Result<ArrowStream> {
         detached(py, || {
-            let options = ReadOptions { batch_size: batch_size.0, ..self.0.options(columns, predicate)? };
-            Ok(ArrowStream::new(Box::new(BatchReader(self.0.batches(options, threads.0)?))))
+            let mut reading = self.0.reading(Choice { columns, filter: predicate, rows })?;
+            reading.options.batch_size = batch_size.0;
+            Ok(ArrowStream::new(Box::new(self.0.batches(reading, threads.0)?)))
         })?
     }
 

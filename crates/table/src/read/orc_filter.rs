@@ -3,6 +3,7 @@
 //! This is in `read` and not in `file`, because rows are tested like those of a table: the rules of projection
 //! convert the file's columns to Iceberg types.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::{BooleanArray, RecordBatch};
@@ -10,7 +11,7 @@ use arrow_schema::{Fields, Schema as ArrowSchema};
 use icefield_format::expr::{BoundExpr, Expr};
 use icefield_format::types::arrow::{FromArrow, ToArrow, with_mapped_ids};
 use icefield_format::types::{NameMapping, Schema};
-use icefield_orc::{ArrowOptions, Kind, Predicate, RowFilter, TypeDescription};
+use icefield_orc::{ArrowOptions, Evolution, EvolvedColumns, Kind, Predicate, Projection, RowFilter, TypeDescription};
 
 use super::columns::Rules;
 use super::reshape::Reshape;
@@ -39,6 +40,55 @@ impl RowFilter for ByName {
     }
 }
 
+/// Whether a filter tests a top-level column, or a part of it.
+fn asks(expr: &Expr, name: &str) -> bool {
+    expr.predicates().any(|predicate| {
+        let rest = predicate.term.name.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
+}
+
+/// Tests the rows of a file that is read with another schema.
+#[derive(Debug)]
+struct Converted {
+    ids: Vec<u32>,
+    columns: EvolvedColumns,
+    filter: Arc<dyn RowFilter>,
+}
+
+impl RowFilter for Converted {
+    fn columns(&self) -> Vec<u32> {
+        self.ids.clone()
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> icefield_orc::Result<BooleanArray> {
+        self.filter.evaluate(&self.columns.apply(batch)?)
+    }
+}
+
+/// As [`filter`], for a filter on the columns of another schema that the file is read with. Tests of columns whose
+/// conversion may change the order of values skip nothing.
+///
+/// # Errors
+///
+/// As [`filter`].
+pub fn converted_filter(
+    expr: &Expr,
+    evolution: &Evolution,
+    arrow: &ArrowOptions,
+) -> Result<(Option<Predicate>, Arc<dyn RowFilter>)> {
+    let schema = evolution.schema();
+    let (predicate, filter) = filter(expr, schema, arrow)?;
+    let tops: BTreeSet<&str> = schema.names.iter().map(String::as_str).filter(|name| asks(expr, name)).collect();
+    let columns = evolution.tops(&tops, arrow).map_err(Error::Orc)?;
+    let ids = match &columns.projection {
+        Projection::Columns(ids) => ids.clone(),
+        Projection::All => Vec::new(),
+    };
+    let predicate = predicate.and_then(|predicate| evolution.predicate(&predicate));
+    Ok((predicate, Arc::new(Converted { ids, columns, filter })))
+}
+
 /// Converts a filter to a predicate that skips stripes and row groups, and a test of rows.
 ///
 /// `file` is the schema of the whole file; `arrow` controls the conversion of its types to Arrow.
@@ -55,13 +105,7 @@ pub fn filter(
         return Err(Error::unsupported(format!("cannot filter a file whose rows are not structs: {file}")));
     }
     let schema = file.to_arrow(arrow);
-    let asked = |name: &str| {
-        expr.predicates().any(|predicate| {
-            let rest = predicate.term.name.strip_prefix(name);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        })
-    };
-    let tops = schema.fields().iter().zip(&file.children).filter(|(field, _)| asked(field.name()));
+    let tops = schema.fields().iter().zip(&file.children).filter(|(field, _)| asks(expr, field.name()));
     let (fields, nodes): (Vec<_>, Vec<_>) = tops.unzip();
     let fields: Fields = fields.into_iter().cloned().collect();
     let types = Schema::from_arrow(&ArrowSchema::new(fields.clone()), &FromArrow::for_version(NEWEST))?;
