@@ -2608,6 +2608,10 @@ class OrcFile:
         out_of_range: str = "null",
         strings: str = "utf8",
         trim_char: bool = True,
+        schema: object | None = None,
+        positional: bool = False,
+        case_sensitive: bool = True,
+        overflow: str = "null",
     ) -> OrcFile: ...
     def schema(self, columns: Sequence[str | int] | None = None) -> ArrowSchema:
         """Return the schema that the columns are read with."""
@@ -2665,7 +2669,12 @@ class OrcFile:
         """The user's metadata."""
 
     def read(
-        self, columns: Sequence[str | int] | None = None, *, predicate: object = None, threads: int = 1
+        self,
+        columns: Sequence[str | int] | None = None,
+        *,
+        predicate: object = None,
+        rows: tuple[int, int] | None = None,
+        threads: int = 1,
     ) -> ArrowTable:
         """Return all rows, of some columns if they are named, in the order of the file."""
 
@@ -2675,7 +2684,12 @@ class OrcFile:
         """Return the rows of one stripe, which counts from 0, as a struct array."""
 
     def batches(
-        self, columns: Sequence[str | int] | None = None, *, predicate: object = None, batch_size: int = 8192
+        self,
+        columns: Sequence[str | int] | None = None,
+        *,
+        predicate: object = None,
+        rows: tuple[int, int] | None = None,
+        batch_size: int = 8192,
     ) -> OrcBatches:
         """Return the rows batch by batch."""
 
@@ -2684,6 +2698,7 @@ class OrcFile:
         columns: Sequence[str | int] | None = None,
         *,
         predicate: object = None,
+        rows: tuple[int, int] | None = None,
         batch_size: int = 8192,
         threads: int = 1,
     ) -> ArrowStream:

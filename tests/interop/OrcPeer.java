@@ -38,6 +38,7 @@ import org.apache.orc.Writer;
  *
  * <p>{@code rows FILE OUT [NAME=HEX ...]} writes every row as JSON and answers how many there are;
  * {@code kept FILE OUT COLUMN TYPE VALUE} writes those of row groups in which the column may have the value;
+ * {@code evolved FILE OUT SCHEMA POSITIONAL CASE_AWARE} writes them as they are read with another schema;
  * {@code rewrite FILE OUT CODEC} writes the rows with its own defaults and answers the bytes of the new file.
  */
 public final class OrcPeer {
@@ -51,6 +52,7 @@ public final class OrcPeer {
                 System.out.println("ok " + switch (words[0]) {
                     case "rows" -> rows(open(words, 3), words[2], null, null);
                     case "kept" -> rows(open(words, words.length), words[2], words[3], equal(words));
+                    case "evolved" -> evolved(open(words, words.length), words);
                     case "rewrite" -> rewrite(words[1], words[2], CompressionKind.valueOf(words[3]));
                     default -> throw new IllegalArgumentException(line);
                 });
@@ -91,16 +93,33 @@ public final class OrcPeer {
         return SearchArgumentFactory.newBuilder().equals(words[3], PredicateLeaf.Type.valueOf(words[4]), value).build();
     }
 
+    private static long evolved(Reader reader, String[] words) throws Exception {
+        TypeDescription schema = TypeDescription.fromString(words[3]);
+        Reader.Options options = reader.options().schema(schema)
+            .forcePositionalEvolution(Boolean.parseBoolean(words[4]))
+            .isSchemaEvolutionCaseAware(Boolean.parseBoolean(words[5]));
+        return rows(reader, options, schema, words[2]);
+    }
+
     private static long rows(Reader reader, String file, String column, SearchArgument wanted) throws Exception {
         Reader.Options options = reader.options();
         if (wanted != null) {
             options.searchArgument(wanted, new String[] {column});
         }
+        long count = rows(reader, options, reader.getSchema(), file);
+        if (wanted == null && count != reader.getNumberOfRows()) {
+            throw new IllegalStateException(count + " rows of " + reader.getNumberOfRows());
+        }
+        return count;
+    }
+
+    private static long rows(Reader reader, Reader.Options options, TypeDescription schema, String file)
+        throws Exception {
         long count = 0;
         try (RecordReader records = reader.rows(options);
             BufferedWriter out = Files.newBufferedWriter(java.nio.file.Path.of(file), StandardCharsets.UTF_8)) {
-            VectorizedRowBatch batch = reader.getSchema().createRowBatch();
-            List<TypeDescription> types = reader.getSchema().getChildren();
+            VectorizedRowBatch batch = schema.createRowBatch();
+            List<TypeDescription> types = schema.getChildren();
             var text = new StringBuilder();
             while (records.nextBatch(batch)) {
                 for (int row = 0; row < batch.size; row++) {
@@ -114,9 +133,6 @@ public final class OrcPeer {
                     count++;
                 }
             }
-        }
-        if (wanted == null && count != reader.getNumberOfRows()) {
-            throw new IllegalStateException(count + " rows of " + reader.getNumberOfRows());
         }
         return count;
     }

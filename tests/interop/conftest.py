@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
+from worlds.orc_java import OrcJava, started
 
 
 def linked(folder: Path) -> Path:
@@ -142,3 +143,9 @@ def catalog(
     ours.create_namespace("db")
     java.catalog(name, folder / "catalog.db", folder)
     return ours
+
+
+@pytest.fixture(scope="session")
+def orc_peer() -> Iterator[OrcJava]:
+    """Give orc-core, on the jars of PySpark."""
+    yield from started()

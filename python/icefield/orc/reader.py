@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from icefield._core import OrcFile, Storage
 from icefield._inputs.locations import has_scheme
 from icefield._optional import require
+from icefield.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +23,7 @@ __all__ = ["ORCFile", "read_schema", "read_table"]
 Source: TypeAlias = "str | os.PathLike[str] | Buffer | IO[bytes]"
 Columns: TypeAlias = "Sequence[str | int] | None"
 Filter: TypeAlias = "str | Expression | None"
+Rows: TypeAlias = "range | tuple[int, int] | None"
 Keys: TypeAlias = "Mapping[str, bytes] | Callable[[str, int, str, bytes], bytes | None] | None"
 
 
@@ -46,6 +48,16 @@ class ORCFile:
         Master keys of encrypted columns by name; or a function that is given name and version of the master key,
         the cipher and the wrapped local key, and gives the local key, or ``None`` where it may not be used. Columns
         without a key are read as their mask shows them.
+    schema
+        Another schema to read the file with: the text of ORC, as ``"struct<id:bigint,name:string>"``, or Arrow's.
+        Fields are found by name, as are those of structs; fields that the file lacks are null, and values of another
+        type are converted by the rules of Java's ``orc-core``. The unit of timestamps is ``timestamp_unit``.
+    positional
+        Find the top-level fields of ``schema`` by their positions instead.
+    case_sensitive
+        Whether names of fields differ if only their case does.
+    overflow
+        What becomes of a value that the type in ``schema`` cannot hold: null, as in Java (text is cut), or an error.
 
     Raises
     ------
@@ -55,6 +67,8 @@ class ORCFile:
         If it is of a later version, or larger than the limits.
     MissingFileError
         If there is no such file.
+    InvalidArgumentError
+        If ``schema`` is not understood, or asks for a type that a column is not converted to.
 
     """
 
@@ -68,6 +82,10 @@ class ORCFile:
         strings: Literal["utf8", "dictionary", "binary"] = "utf8",
         trim_char: bool = True,
         keys: Keys = None,
+        schema: str | pa.Schema | None = None,
+        positional: bool = False,
+        case_sensitive: bool = True,
+        overflow: Literal["null", "error"] = "null",
     ) -> None:
         self._file = OrcFile(
             _opened(source),
@@ -77,16 +95,20 @@ class ORCFile:
             out_of_range=out_of_range,
             strings=strings,
             trim_char=trim_char,
+            schema=schema,
+            positional=positional,
+            case_sensitive=case_sensitive,
+            overflow=overflow,
         )
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as Arrow has them."""
+        """The columns as they are read: those of the file, or of the schema that it is read with."""
         return self._file.schema().to_pyarrow()
 
     @property
     def type_description(self) -> str:
-        """The type of the rows as ORC writes it, for example ``struct<id:bigint,name:string>``."""
+        """The type of the rows in the file as ORC writes it, for example ``struct<id:bigint,name:string>``."""
         return self._file.type_description
 
     @property
@@ -180,7 +202,9 @@ class ORCFile:
         """Bytes of the postscript."""
         return self._file.lengths[4]
 
-    def read(self, columns: Columns = None, *, predicate: Filter = None, use_threads: bool = True) -> pa.Table:
+    def read(
+        self, columns: Columns = None, *, predicate: Filter = None, rows: Rows = None, use_threads: bool = True
+    ) -> pa.Table:
         """Read the whole file, or the rows of it that match.
 
         Parameters
@@ -191,6 +215,9 @@ class ORCFile:
         predicate
             Rows that are wanted: an expression, or its text, as ``"id > 5 AND name IS NOT NULL"``. What statistics and
             bloom filters rule out is not read, and other columns are decoded for the rows that match.
+        rows
+            The first row wanted and the one after the last, counted from 0, as ``range(1000, 2000)``. Reading starts at
+            the row group of the first one (`row_index_stride`); nothing before it is fetched or decoded.
         use_threads
             Decode several columns, stripes, or parts of one, at a time.
 
@@ -200,13 +227,15 @@ class ORCFile:
             The rows.
 
         """
-        return self._file.read(_names(columns), predicate=predicate, threads=_threads(use_threads)).to_pyarrow()
+        threads = _threads(use_threads)
+        return self._file.read(_names(columns), predicate=predicate, rows=_span(rows), threads=threads).to_pyarrow()
 
     def to_reader(
         self,
         columns: Columns = None,
         *,
         predicate: Filter = None,
+        rows: Rows = None,
         batch_size: int = 8192,
         use_threads: bool = True,
     ) -> pa.RecordBatchReader:
@@ -218,6 +247,8 @@ class ORCFile:
             The columns wanted, as in `read`.
         predicate
             Rows that are wanted, as in `read`.
+        rows
+            The first row wanted and the one after the last, as in `read`.
         batch_size
             Maximum number of rows in a batch.
         use_threads
@@ -230,7 +261,9 @@ class ORCFile:
 
         """
         threads = _threads(use_threads)
-        stream = self._file.stream(_names(columns), predicate=predicate, batch_size=batch_size, threads=threads)
+        stream = self._file.stream(
+            _names(columns), predicate=predicate, rows=_span(rows), batch_size=batch_size, threads=threads
+        )
         reader: pa.RecordBatchReader = require("pyarrow").RecordBatchReader.from_stream(stream)
         return reader
 
@@ -257,7 +290,7 @@ class ORCFile:
         return batch
 
     def iter_batches(
-        self, batch_size: int = 8192, columns: Columns = None, *, predicate: Filter = None
+        self, batch_size: int = 8192, columns: Columns = None, *, predicate: Filter = None, rows: Rows = None
     ) -> Iterator[pa.RecordBatch]:
         """Read batch after batch; one stripe's bytes are in memory at a time.
 
@@ -269,6 +302,8 @@ class ORCFile:
             The columns wanted, as in `read`.
         predicate
             Rows that are wanted, as in `read`.
+        rows
+            The first row wanted and the one after the last, as in `read`.
 
         Yields
         ------
@@ -277,7 +312,7 @@ class ORCFile:
 
         """
         pyarrow = require("pyarrow")
-        batches = self._file.batches(_names(columns), predicate=predicate, batch_size=batch_size)
+        batches = self._file.batches(_names(columns), predicate=predicate, rows=_span(rows), batch_size=batch_size)
         while (batch := batches.next_batch()) is not None:
             yield pyarrow.record_batch(batch)
 
@@ -397,6 +432,19 @@ def _threads(use_threads: bool) -> int:
 
 def _names(columns: Columns) -> list[str | int] | None:
     return None if columns is None else list(columns)
+
+
+def _span(rows: Rows) -> tuple[int, int] | None:
+    if rows is None:
+        return None
+    if isinstance(rows, range) and rows.step != 1:
+        raise InvalidArgumentError(f"rows: expected a range of step 1, got {rows}: filter what was read")
+    start, stop = (rows.start, rows.stop) if isinstance(rows, range) else rows
+    if min(start, stop) < 0:
+        raise InvalidArgumentError(
+            f"rows: expected numbers from 0, got {start} and {stop}: add the number of rows (nrows)"
+        )
+    return start, stop
 
 
 def _list(text: str) -> list[dict[str, Any]]:

@@ -6,7 +6,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, ListArray, MapArray, StructArray, UnionArray, new_null_array};
 use arrow_schema::{DataType, Field};
 
-use super::convert::{self, Rules};
+use super::convert;
+use super::value::Rules;
 use crate::error::{Error, Result};
 use crate::types::Kind;
 

@@ -13,31 +13,13 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray};
 use arrow_schema::{DataType, TimeUnit};
 
-use super::{Overflow, number, text, time};
+use super::value::{Overflow, Rules, Value};
+use super::{number, text, time};
 use crate::error::{Error, Result};
 use crate::types::{Kind, StringForm};
 
-/// How values are converted.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Rules {
-    pub overflow: Overflow,
-    pub strings: StringForm,
-}
-
-/// A value of the file.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Value<'a> {
-    Boolean(bool),
-    Long(i64),
-    Double(f64),
-    /// An unscaled value and its scale.
-    Decimal(i128, u8),
-    Text(&'a [u8]),
-    Binary(&'a [u8]),
-    /// Nanoseconds since 1970, and whether it is an instant.
-    Time(i128, bool),
-    Date(i64),
-}
+/// Most spaces that a value of `char` is padded with, as the length of a type is only what the file claims.
+const MOST_PADDING: usize = 1 << 16;
 
 /// Converts a column. `column` is its name for errors.
 pub(super) fn leaf(
@@ -71,6 +53,14 @@ pub(super) fn leaf(
             let mut made = BinaryBuilder::new();
             for row in 0..values.len() {
                 match values.get(row) {
+                    // orc-core takes the bytes of the file, where `char` is padded with spaces.
+                    Some(Value::Text(bytes)) if matches!(from, Kind::Char { .. }) => {
+                        let characters = bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
+                        let length = if let Kind::Char { length } = from { *length as usize } else { 0 };
+                        let mut padded = bytes.to_vec();
+                        padded.resize(bytes.len() + length.saturating_sub(characters).min(MOST_PADDING), b' ');
+                        made.append_value(padded);
+                    }
                     Some(Value::Text(bytes) | Value::Binary(bytes)) => made.append_value(bytes),
                     _ => made.append_null(),
                 }

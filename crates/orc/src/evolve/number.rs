@@ -1,8 +1,7 @@
 //! Conversions to numbers.
 
-use super::Overflow;
-use super::convert::Value;
 use super::text;
+use super::value::{Overflow, Value};
 use crate::column::power_of_ten;
 
 const NANOS: i128 = 1_000_000_000;
@@ -100,7 +99,10 @@ pub(super) fn read_decimal(bytes: &[u8]) -> Option<(i128, u8)> {
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        // HiveDecimal takes exponents of two digits.
+        Some((mantissa, exponent)) => {
+            (mantissa, exponent.parse::<i32>().ok().filter(|exponent| exponent.unsigned_abs() < 100)?)
+        }
         None => (text, 0),
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -130,7 +132,11 @@ pub(super) fn read_decimal(bytes: &[u8]) -> Option<(i128, u8)> {
         unscaled = unscaled.checked_mul(power_of_ten(usize::try_from(-scale).ok()?)?)?;
         scale = 0;
     }
-    if unscaled >= power_of_ten(38)? {
+    let limit = power_of_ten(38)?;
+    if unscaled == limit && scale > 0 {
+        (unscaled, scale) = (limit / 10, scale - 1);
+    }
+    if unscaled >= limit {
         return None;
     }
     Some((if negative { -unscaled } else { unscaled }, u8::try_from(scale).ok()?))

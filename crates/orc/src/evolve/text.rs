@@ -1,7 +1,7 @@
 //! Conversions to text in the forms of Java (`Double.toString`, `HiveDecimal.toString`), and from it to doubles.
 
-use super::convert::Value;
 use super::time;
+use super::value::Value;
 use crate::predicate::decimal_text;
 
 /// Writes a value as text; false for NaN, which orc-core reads as null.
@@ -49,7 +49,7 @@ fn double(number: f64) -> String {
     // Of the decimals of two digits, the nearest is chosen: 4.9E-324, not 5.0E-324.
     let two = format!("{number:.1e}");
     let one_digit = !shortest.contains('.');
-    let chosen = if one_digit && two.parse() == Ok(number) { two } else { shortest };
+    let chosen = if one_digit && two.parse() == Ok(number) { two } else { even(number, shortest) };
     let (mantissa, exponent) = chosen.split_once('e').unwrap_or((&chosen, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
@@ -68,6 +68,28 @@ fn double(number: f64) -> String {
         }
     };
     format!("{sign}{plain}")
+}
+
+/// Of the two shortest forms that are equally near, the one whose last digit is even.
+fn even(number: f64, shortest: String) -> String {
+    let digits =
+        |text: &str| -> String { text.chars().take_while(|c| *c != 'e').filter(char::is_ascii_digit).collect() };
+    let own = digits(&shortest);
+    let longer = format!("{number:.*e}", own.len());
+    // Halfway between two forms, the exact value is one digit longer and ends with 5.
+    let more = digits(&longer);
+    let Some(low) = more.strip_suffix('5') else { return shortest };
+    let exact = digits(&format!("{number:.*e}", own.len() + 60));
+    let halfway = exact.strip_prefix(&more).is_some_and(|rest| rest.bytes().all(|digit| digit == b'0'));
+    let odd = |text: &str| text.bytes().last().is_some_and(|digit| digit % 2 == 1);
+    if !halfway || !odd(&own) || own == low {
+        return shortest;
+    }
+    let exponent = shortest.split_once('e').map_or("0", |(_, exponent)| exponent);
+    let sign = if number < 0.0 { "-" } else { "" };
+    let (first, rest) = low.split_at_checked(1).unwrap_or((low, ""));
+    let candidate = format!("{sign}{first}.{rest}e{exponent}");
+    if candidate.parse() == Ok(number) { candidate } else { shortest }
 }
 
 /// Parses a double as `Double.parseDouble`: control characters and spaces around it, `NaN` and `Infinity` in this
@@ -146,6 +168,7 @@ mod tests {
             (2e23, "2.0E23"),
             (1.0 / 3.0, "0.3333333333333333"),
             (f64::from(0.1f32), "0.10000000149011612"),
+            (-138.904_571_533_203_13, "-138.90457153320312"),
             (f64::NEG_INFINITY, "-Infinity"),
             (f64::MAX, "1.7976931348623157E308"),
         ] {

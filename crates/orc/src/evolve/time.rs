@@ -3,8 +3,7 @@
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use super::convert::Value;
-use super::number;
+use super::value::Value;
 use crate::calendar::{civil, gregorian_day};
 use crate::column::power_of_ten;
 
@@ -29,7 +28,8 @@ pub(super) fn nanos(value: Value<'_>, instant: bool) -> Option<i128> {
         Value::Text(bytes) => read(std::str::from_utf8(bytes).ok()?, instant),
         Value::Time(nanos, _) => Some(nanos),
         Value::Date(day) => Some(i128::from(day) * i128::from(DAY_SECONDS) * NANOS),
-        Value::Boolean(_) | Value::Long(_) => Some(i128::from(number::long(value)?) * NANOS),
+        Value::Boolean(yes) => Some(i128::from(yes) * NANOS),
+        Value::Long(seconds) => Some(i128::from(seconds) * NANOS),
         Value::Binary(_) => None,
     }
 }
