@@ -12,9 +12,9 @@ import pytest
 
 from icefield import orc
 from icefield.errors import InvalidArgumentError
-from worlds.orc_java import OrcJava
 from worlds import orc_conversions as world
 from worlds import orc_rows
+from worlds.orc_java import OrcJava
 
 pytestmark = pytest.mark.interop
 
