@@ -46,6 +46,7 @@ PUBLIC = {
     "icefield.table.exports",
     "icefield.table.history",
     "icefield.table.listings",
+    "icefield.table.locations",
     "icefield.table.compacting",
     "icefield.table.maintenance",
     "icefield.table.merging",
