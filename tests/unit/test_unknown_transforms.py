@@ -1,4 +1,5 @@
-"""Partition fields whose transform this version does not know, or that are made of several columns: read, never pruned by, not written."""
+"""Partition fields whose transform this version does not know, or that are made of several columns: read, never pruned by, deleted from
+and rewritten in place; nothing is written whose value is not known."""
 
 # ruff: noqa: E501
 
@@ -6,9 +7,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pytest
@@ -34,11 +36,13 @@ VALUES: dict[str, pa.Array] = {
 }
 
 
-def changed(folder: Path, values: pa.Array, change: dict[str, Any], by: str = "k") -> ice.Table:
+def changed(
+    folder: Path, values: pa.Array, change: dict[str, Any], by: str = "k", numbers: Sequence[int] = (2, 3)
+) -> ice.Table:
     """Give a table of two partitions whose first partition field is another one in its metadata."""
     catalog = ice.load_catalog("c", uri=f"sqlite:///{folder}/c.db", warehouse=str(folder / "wh"))
     catalog.create_namespace("db")
-    rows = pa.table({"k": values, "b": [0, 1], "c": [2, 3]})
+    rows = pa.table({"k": values, "b": [number % 2 for number in range(len(values))], "c": list(numbers)})
     table = catalog.create_table("db.t", rows.schema, partition_by=[by, "b"], properties={"format-version": "3"})
     table.append(rows)
     metadata = json.loads(table.metadata_json() if callable(table.metadata_json) else table.metadata_json)
@@ -62,17 +66,28 @@ def check_reads(table: ice.Table, values: pa.Array) -> None:
     assert len(tasks) == 1
 
 
+Mode: TypeAlias = Literal["auto", "copy-on-write", "merge-on-read"]
+MODES: list[Mode] = ["copy-on-write", "merge-on-read"]
+
+#: Transforms whose values are not known, and by what the field was made.
+UNKNOWN = [
+    ({"transform": "zorder[8]"}, "k"),
+    ({"source-ids": [1, 2]}, "k"),
+    ({"source-ids": [1, 2], "transform": "truncate[2]"}, "k"),
+    ({"source-ids": [1, 3], "transform": "zorder"}, "bucket(4, k)"),
+]
+
+
 @pytest.mark.parametrize("name", VALUES)
 def test_an_unknown_transform_is_read_whatever_its_values_are(tmp_path: Path, name: str) -> None:
     values = VALUES[name]
     table = changed(tmp_path, values, {"transform": "zorder[8]"})
     check_reads(table, values)
     before = sorted(str(path) for path in tmp_path.rglob("*") if "metadata.json" in path.name)
-    for mode in ("merge-on-read", "copy-on-write", "auto"):
-        with pytest.raises(UnsupportedFeatureError, match=r"zorder\[8\]"):
-            table.delete("b = 1", mode=mode)
     with pytest.raises(UnsupportedFeatureError, match=r"zorder\[8\]"):
         table.append(pa.table({"k": values, "b": [0, 1], "c": [2, 3]}))
+    with pytest.raises(UnsupportedFeatureError, match=r"zorder\[8\]"):
+        table.update({"c": 5}, "b = 1")
     assert sorted(str(path) for path in tmp_path.rglob("*") if "metadata.json" in path.name) == before
     check_reads(table, values)
     # Once the table is partitioned otherwise, it is written again, beside what is there.
@@ -80,30 +95,59 @@ def test_an_unknown_transform_is_read_whatever_its_values_are(tmp_path: Path, na
         update.remove_field("k")
     table.append(pa.table({"k": values, "b": [0, 1], "c": [4, 5]}, schema=table.schema().to_arrow()))
     assert sorted(table.scan().to_arrow()["c"].to_pylist()) == [2, 3, 4, 5]
+    table.delete("c = 3")
+    assert sorted(table.scan().to_arrow()["c"].to_pylist()) == [2, 4, 5]
 
 
-@pytest.mark.parametrize("mode", ["auto", "copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize(
-    ("change", "by", "is_known"),
-    [
-        ({"source-ids": [1, 2]}, "bucket(4, k)", True),
-        ({"source-ids": [1, 2]}, "k", False),
-        ({"source-ids": [1, 2], "transform": "truncate[2]"}, "truncate(2, k)", False),
-        ({"source-ids": [1, 3], "transform": "zorder"}, "bucket(4, k)", False),
-    ],
+    ("name", "mode"), [(name, MODES[place % 2]) for place, name in enumerate(VALUES)] + [("null", MODES[0])]
 )
-def test_a_transform_of_several_columns_lets_whole_files_go_or_is_refused_by_name(
-    tmp_path: Path, change: dict[str, Any], by: str, is_known: bool, mode: str
-) -> None:
-    values = VALUES["long"]
+def test_rows_are_deleted_and_files_rewritten_in_place(tmp_path: Path, name: str, mode: Mode) -> None:
+    """The files keep their values, in the types that manifests had: with the old transform it is the old table."""
+    values = pa.concat_arrays([VALUES[name]] * 3)
+    table = changed(tmp_path, values, {"transform": "zorder[8]"}, numbers=range(6))
+    rows = table.scan().to_arrow().sort_by("c")
+    table.delete("c = 2", mode=mode)
+    table.delete("c = 5", mode=mode)
+    table.rewrite_manifests()
+    assert table.scan().to_arrow().sort_by("c")["c"].to_pylist() == [0, 1, 3, 4]
+    table.maintenance.compact(options={"rewrite-all": "true"})
+    table.maintenance.rewrite_position_deletes(options={"rewrite-all": "true"})
+    table.delete("b = 1", mode=mode)
+    assert table.scan().to_arrow().sort_by("c").to_pylist() == [rows.to_pylist()[place] for place in (0, 4)]
+    assert [str(one) for one in table.fsck("rows").findings] == []
+    metadata = json.loads(table.metadata_json())
+    metadata["partition-specs"][0]["fields"][0]["transform"] = "identity"
+    path = tmp_path / "known.metadata.json"
+    path.write_text(json.dumps(metadata))
+    known = ice.Table.from_metadata(str(path))
+    assert known.inspect.partitions()["partition"].combine_chunks().field("k").to_pylist() == values.to_pylist()[:1]
+    [value] = values.to_pylist()[:1]
+    if value is not None and not isinstance(value, bytes):
+        assert known.scan(ice.expressions.EqualTo("k", value)).count() == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("change", "by"),
+    [*UNKNOWN, ({"source-ids": [1, 2]}, "bucket(4, k)"), ({"transform": "void", "source-ids": [1, 2]}, "k")],
+)
+def test_a_transform_of_several_columns(tmp_path: Path, change: dict[str, Any], by: str, mode: Mode) -> None:
+    is_void = change.get("transform") == "void"
+    values = pa.nulls(2, pa.int64()) if is_void else VALUES["long"]
     table = changed(tmp_path, values, change, by)
     check_reads(table, values)
-    if not is_known:
-        with pytest.raises(UnsupportedFeatureError, match="of several columns"):
-            table.delete("b = 1", mode=mode)
-        check_reads(table, values)
-        return
+    more = pa.table({"k": values, "b": [0, 1], "c": [4, 5]})
+    if is_void:
+        # Its value is null, whatever the columns are.
+        table.append(more)
+        table.delete("c >= 4", mode=mode)
+    else:
+        with pytest.raises(UnsupportedFeatureError, match=r"multi-argument transform|partition transform"):
+            table.append(more)
     table.delete("b = 1", mode=mode)
     assert table.scan().to_arrow()["c"].to_pylist() == [2]
-    with pytest.raises(UnsupportedFeatureError, match="multi-argument transform"):
-        table.append(pa.table({"k": values, "b": [0, 1], "c": [2, 3]}))
+    table.maintenance.compact(options={"rewrite-all": "true"})
+    assert table.scan().to_arrow()["c"].to_pylist() == [2]
+    assert table.scan("k = 1").count() == (0 if is_void else 1)
+    assert [str(one) for one in table.fsck("rows").findings] == []

@@ -7,6 +7,7 @@ mod partition;
 pub mod path;
 mod sort;
 mod text;
+pub mod untyped;
 
 use std::fmt;
 

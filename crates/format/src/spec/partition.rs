@@ -60,7 +60,7 @@ impl PartitionSpec {
 
     /// Type of the partition tuple for reading manifests: like [`Self::partition_type`], except for fields whose type
     /// is not known, because their transform is unknown or takes several columns in an unknown way. These are read as
-    /// text, whatever the manifest contains, and are never written.
+    /// text with their stored type ([`untyped`](super::untyped)).
     pub fn tuple_type(&self, schema: &Schema) -> StructType {
         let mut tuple = self.partition_type(schema);
         for (field, column) in self.fields.iter().zip(&mut tuple.fields) {

@@ -4,6 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::spec::PartitionSpec;
+use crate::spec::untyped;
 use crate::transform::Transform;
 use crate::types::PrimitiveType;
 use crate::value::{Value, calendar, decimal};
@@ -56,7 +57,10 @@ pub fn partition_path(spec: &PartitionSpec, sources: &[PrimitiveType], partition
         }
         escape_into(&field.name, &mut out);
         out.push('=');
-        escape_into(&field.transform.to_human_string(value.as_ref(), source), &mut out);
+        match value {
+            Some(Value::String(text)) if field.has_unknown_values() => escape_into(untyped::shown(text), &mut out),
+            _ => escape_into(&field.transform.to_human_string(value.as_ref(), source), &mut out),
+        }
     }
     Ok(out)
 }

@@ -13,8 +13,9 @@ use arrow_schema::{DataType, TimeUnit};
 use crate::avro::decimal::unscaled;
 use crate::avro::{Cursor, Fault};
 use crate::manifest::builders::{BytesBuilder, NumberBuilder};
+use crate::spec::untyped;
 use crate::types::{Field, PrimitiveType};
-use crate::value::{Value, human};
+use crate::value::Value;
 use crate::{Error, Result};
 
 use super::wire::{FixedForm, Wire};
@@ -128,7 +129,8 @@ impl PartitionBuilder {
             PartitionValues::Bytes(values) if let Wire::Shown(ty, wire) = wire => {
                 let mut one = Self::new(&Field::optional(0, "", ty.clone()));
                 one.read(cursor, wire, form)?;
-                values.push(Some(human::to_human_string(one.last().as_ref(), ty).as_bytes()));
+                let text = one.last().map(|value| untyped::to_text(&value, ty)).transpose();
+                values.push(text.map_err(|_| Fault::Range)?.as_deref().map(str::as_bytes));
             }
             PartitionValues::Nulls(rows) => *rows += 1,
             PartitionValues::Booleans(values, valid) => {

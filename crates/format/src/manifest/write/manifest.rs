@@ -3,8 +3,8 @@
 use crate::avro::{Compression, ContainerWriter, Encoder, from_type};
 use crate::manifest::fields::EntryField;
 use crate::manifest::{DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile, Status};
-use crate::spec::PartitionSpec;
-use crate::types::{Field, PrimitiveType, Schema};
+use crate::spec::{PartitionField, PartitionSpec, untyped};
+use crate::types::{Field, PrimitiveType, Schema, StructType};
 use crate::value::Value;
 use crate::{Error, Result};
 
@@ -14,6 +14,9 @@ use super::texts;
 
 /// v1 requires the block size of each file, which no reader uses; this is the Java library's value.
 const BLOCK_SIZE_IN_BYTES: i64 = 64 << 20;
+
+/// Estimated bytes of an entry without its path and bounds.
+const WAITING_BYTES: usize = 128;
 
 /// Options for writing a manifest.
 #[derive(Debug, Clone, Copy)]
@@ -53,27 +56,42 @@ pub struct ManifestWriter {
     min_sequence_number: Option<i64>,
     /// Finds key metadata that is itself not encrypted, if the manifest is not encrypted.
     is_open_key: Option<fn(&[u8]) -> bool>,
+    /// Entries that wait for the types of their partition values.
+    waiting: Option<Box<Waiting>>,
+}
+
+/// Entries of a spec with fields whose type only the values tell ([`untyped`]): all of them, because the header of a
+/// manifest has the types.
+#[derive(Debug)]
+struct Waiting {
+    schema: Schema,
+    spec: PartitionSpec,
+    compression: Compression,
+    sync: [u8; 16],
+    entries: Vec<ManifestEntry>,
+    length: usize,
 }
 
 impl ManifestWriter {
     /// Starts a manifest without entries.
     pub fn new(options: ManifestOptions<'_>) -> Result<Self> {
-        let ManifestOptions { format_version: version, content, schema, spec, snapshot_id, .. } = options;
+        let ManifestOptions { format_version: version, content, schema, spec, compression, sync, .. } = options;
         super::check_version(version)?;
         if version == 1 && content == ManifestContent::Deletes {
             return Err(Error::invalid("format version 1 has no delete files"));
         }
-        if let Some(field) = spec.fields.iter().find(|field| field.has_unknown_values()) {
-            let (id, transform) = (spec.spec_id, &field.transform);
-            let what = if field.source_ids.len() > 1 { "of several columns" } else { "which is not known" };
-            return Err(Error::unsupported(format!(
-                "partition spec {id}: field {} has the transform {transform}, {what}: its files are read, but neither \
-                 written, removed nor given deletes",
-                field.name
-            )));
+        let mut writer = Self::open(options, &spec.partition_type(schema))?;
+        if spec.fields.iter().any(PartitionField::has_unknown_values) {
+            let (schema, spec) = (schema.clone(), spec.clone());
+            let waiting = Waiting { schema, spec, compression, sync, entries: Vec::new(), length: 0 };
+            writer.waiting = Some(Box::new(waiting));
         }
-        let partition_type = spec.partition_type(schema);
-        let records = texts::of_manifest(version, &partition_type)?;
+        Ok(writer)
+    }
+
+    fn open(options: ManifestOptions<'_>, partition_type: &StructType) -> Result<Self> {
+        let ManifestOptions { format_version: version, content, schema, spec, snapshot_id, .. } = options;
+        let records = texts::of_manifest(version, partition_type)?;
         let texts = [
             schema.to_json().to_string(),
             schema.schema_id().to_string(),
@@ -111,6 +129,7 @@ impl ManifestWriter {
             counts: [(0, 0); 3],
             min_sequence_number: None,
             is_open_key: None,
+            waiting: None,
         })
     }
 
@@ -150,6 +169,13 @@ impl ManifestWriter {
             without_key =
                 ManifestEntry { file: DataFile { key_metadata: None, ..entry.file.clone() }, ..entry.clone() };
             entry = &without_key;
+        }
+        if let Some(waiting) = &mut self.waiting {
+            let file = &entry.file;
+            let bounds = file.lower_bounds.iter().chain(&file.upper_bounds).flatten().map(|(_, bound)| bound.len() + 8);
+            waiting.length += WAITING_BYTES + file.file_path.len() + bounds.sum::<usize>();
+            waiting.entries.push(entry.clone());
+            return Ok(());
         }
         let (version, types, snapshot_id) = (self.version, &self.partition, self.snapshot_id);
         self.file.record(|out| write_entry(out, entry, version, types, snapshot_id))?;
@@ -200,7 +226,8 @@ impl ManifestWriter {
 
     /// Number of entries.
     pub fn len(&self) -> usize {
-        self.counts.iter().map(|(files, _)| usize::try_from(*files).unwrap_or(0)).sum()
+        let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.entries.len());
+        waiting + self.counts.iter().map(|(files, _)| usize::try_from(*files).unwrap_or(0)).sum::<usize>()
     }
 
     /// Whether there are no entries yet.
@@ -210,12 +237,18 @@ impl ManifestWriter {
 
     /// Approximate length of the file so far, to start a new one at `commit.manifest.target-size-bytes`.
     pub fn length(&self) -> usize {
-        self.file.length()
+        self.waiting.as_ref().map_or_else(|| self.file.length(), |waiting| waiting.length)
     }
 
     /// Returns the bytes of the manifest, and its description for a manifest list; `location` is where it will be
     /// stored.
-    pub fn finish(self, location: &str) -> Result<(Vec<u8>, ManifestFile)> {
+    ///
+    /// # Errors
+    /// Partition values whose transform is not known, and that are not those of another manifest, or of another type.
+    pub fn finish(mut self, location: &str) -> Result<(Vec<u8>, ManifestFile)> {
+        if let Some(waiting) = self.waiting.take() {
+            return self.typed(*waiting)?.finish(location);
+        }
         let bytes = self.file.finish()?;
         let [existing, added, deleted] = self.counts;
         let described = ManifestFile {
@@ -238,6 +271,63 @@ impl ManifestWriter {
         };
         Ok((bytes, described))
     }
+}
+
+impl ManifestWriter {
+    /// The writer of the entries that have waited, with the types that their values have.
+    fn typed(&self, mut waiting: Waiting) -> Result<Self> {
+        let mut partition_type = waiting.spec.partition_type(&waiting.schema);
+        for (place, field) in waiting.spec.fields.iter().enumerate().filter(|(_, field)| field.has_unknown_values()) {
+            let mut found: Option<PrimitiveType> = None;
+            for entry in &mut waiting.entries {
+                let Some(Some(value)) = entry.file.partition.get_mut(place) else { continue };
+                let path = &entry.file.file_path;
+                let read = match &*value {
+                    Value::String(text) => untyped::from_text(text).ok(),
+                    _ => None,
+                };
+                let (ty, typed) = read.ok_or_else(|| Error::unsupported(format!(
+                    "{path}: partition field {} has the transform {}, whose values are not known here: only files that \
+                     have their value from a manifest are written", field.name, described(field)
+                )))?;
+                match &found {
+                    Some(known) if *known != ty => {
+                        return Err(Error::unsupported(format!(
+                            "{path}: partition field {} has a value of type {ty} here and of type {known} in another \
+                             file: they cannot be in one manifest",
+                            field.name
+                        )));
+                    }
+                    _ => found = Some(ty),
+                }
+                *value = typed;
+            }
+            if let (Some(column), Some(ty)) = (partition_type.fields.get_mut(place), found) {
+                column.ty = ty.into();
+            }
+        }
+        let mut writer = Self::open(
+            ManifestOptions {
+                format_version: self.version,
+                content: self.content,
+                schema: &waiting.schema,
+                spec: &waiting.spec,
+                snapshot_id: self.snapshot_id,
+                first_row_id: self.first_row_id,
+                compression: waiting.compression,
+                sync: waiting.sync,
+            },
+            &partition_type,
+        )?;
+        waiting.entries.iter().try_for_each(|entry| writer.add(entry))?;
+        Ok(writer)
+    }
+}
+
+/// The transform of a field without a known type.
+fn described(field: &PartitionField) -> String {
+    let of = if field.source_ids.len() > 1 { " of several columns" } else { "" };
+    format!("{}{of}", field.transform)
 }
 
 fn primitive(field: &Field) -> Result<&PrimitiveType> {

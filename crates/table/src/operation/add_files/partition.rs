@@ -198,12 +198,12 @@ impl<'a> SpecField<'a> {
         if let Transform::Unknown(text) = &field.transform {
             return Err(Error::unsupported(format!("writing through the partition transform {text} of {name}")));
         }
-        let [id] = field.source_ids.as_slice() else {
-            return Err(Error::unsupported(format!("writing through the multi-argument transform of {name}")));
-        };
         if field.transform.is_void() {
             return Ok(Self { field, source: None, result: PrimitiveType::Int });
         }
+        let [id] = field.source_ids.as_slice() else {
+            return Err(Error::unsupported(format!("writing through the multi-argument transform of {name}")));
+        };
         let source = schema.find_type(*id).and_then(Type::as_primitive);
         let result = source.and_then(|source| field.transform.result_type(&source.clone().into()));
         let (Some(source), Some(Type::Primitive(result))) = (source, result) else {

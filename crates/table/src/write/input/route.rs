@@ -68,9 +68,6 @@ impl Router {
             if let Transform::Unknown(text) = &field.transform {
                 return Err(Error::unsupported(format!("writing through the partition transform {text} of {name}")));
             }
-            let [source_id] = field.source_ids.as_slice() else {
-                return Err(Error::unsupported(format!("writing through the multi-argument transform of {name}")));
-            };
             if field.transform.is_void() {
                 let source_type = PrimitiveType::Int;
                 return Ok(RoutedField {
@@ -80,6 +77,9 @@ impl Router {
                     source_type,
                 });
             }
+            let [source_id] = field.source_ids.as_slice() else {
+                return Err(Error::unsupported(format!("writing through the multi-argument transform of {name}")));
+            };
             let found = schema.find_type(*source_id).and_then(Type::as_primitive);
             let source_type = found.ok_or_else(|| {
                 Error::invalid(format!("partition field {name}: its source column {source_id} is not in the schema"))
