@@ -4,7 +4,6 @@
 
 use crate::error::{Error, Result};
 use crate::spec::PartitionSpec;
-use crate::spec::untyped;
 use crate::transform::Transform;
 use crate::types::PrimitiveType;
 use crate::value::{Value, calendar, decimal};
@@ -58,11 +57,16 @@ pub fn partition_path(spec: &PartitionSpec, sources: &[PrimitiveType], partition
         escape_into(&field.name, &mut out);
         out.push('=');
         match value {
-            Some(Value::String(text)) if field.has_unknown_values() => escape_into(untyped::shown(text), &mut out),
+            Some(Value::String(text)) if field.has_unknown_values() => escape_into(without_type(text), &mut out),
             _ => escape_into(&field.transform.to_human_string(value.as_ref(), source), &mut out),
         }
     }
     Ok(out)
+}
+
+/// A value with its type ([`super::untyped`]), as people read it.
+fn without_type(text: &str) -> &str {
+    text.find([':', '#']).and_then(|place| text.get(place + 1..)).unwrap_or(text)
 }
 
 /// Parses an identity-partitioned value from an (unescaped) folder name of a Hive-style layout, when files are

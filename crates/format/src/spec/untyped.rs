@@ -46,11 +46,6 @@ pub fn from_text(text: &str) -> Result<(PrimitiveType, Value)> {
     Ok((ty, value))
 }
 
-/// The value as people read it, without its type.
-pub(super) fn shown(text: &str) -> &str {
-    text.find([':', '#']).and_then(|place| text.get(place + 1..)).unwrap_or(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +89,5 @@ mod tests {
         ] {
             assert!(from_text(bad).is_err(), "{bad}");
         }
-        assert_eq!((shown("decimal(9, 2):-1.28"), shown("x")), ("-1.28", "x"));
     }
 }
