@@ -3260,6 +3260,31 @@ def fsck(
     that describes it), and the numbers of errors, warnings, and of what was checked.
     """
 
+def rewrite_table_path(
+    state: TableState,
+    source_prefix: str,
+    target_prefix: str,
+    *,
+    start_version: str | None,
+    end_version: str | None,
+    staging_location: str | None,
+    create_file_list: bool,
+) -> tuple[str, str, str | None, int, int, int]:
+    """Write the metadata of a table to a staging location, with another prefix of all paths.
+
+    Returns the name of the last metadata file, the staging location, the list of files, and the numbers of rewritten
+    manifests, rewritten deletes and all files.
+    """
+
+def copy_table(
+    state: TableState, location: str, *, source_prefix: str | None, dry_run: bool
+) -> tuple[str, str | None, int, int, int, int, int]:
+    """Copy a table with its history to another location.
+
+    Returns the metadata file of the copy, the version that an earlier copy has, and the numbers of copied files, their
+    bytes, files that were there, rewritten manifests and rewritten deletes.
+    """
+
 def doctor(state: TableState) -> list[tuple[str, str, str, int, int, str]]:
     """Find what makes a table slow or large.
 

@@ -64,6 +64,7 @@ const ROOMS: &[Room] = &[
     table::compaction::register,
     table::changes::manifests::register,
     table::migration::register,
+    table::relocation::register,
     table::outcomes::register,
     table::write::register,
     table::row_change::register,

@@ -77,10 +77,6 @@ PROCEDURES: Final[Mapping[str, Procedure]] = MappingProxyType(
         )
     }
 )
-#: Procedures of Java's connector that are missing, and what to do.
-_MISSING = {
-    "rewrite_table_path": "open a copied table by Table.from_metadata(..., relocate={old: new})",
-}
 
 
 def find(name: str) -> Procedure:
@@ -97,8 +93,6 @@ def find(name: str) -> Procedure:
     lowered = name.lower()
     if lowered in PROCEDURES:
         return PROCEDURES[lowered]
-    if lowered in _MISSING:
-        raise unsupported(lowered, _MISSING[lowered])
     near = get_close_matches(lowered, PROCEDURES, 1)
     meant = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(PROCEDURES))}"
     raise InvalidArgumentError(f"unknown procedure {name!r}; {meant}")

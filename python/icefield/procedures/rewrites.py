@@ -1,4 +1,4 @@
-"""Procedures that rewrite files: data files, and position delete files."""
+"""Procedures that rewrite files: data files, position delete files, and all paths in metadata."""
 
 from __future__ import annotations
 
@@ -72,6 +72,25 @@ def _rewrite_position_delete_files(catalog: Catalog, arguments: Arguments) -> li
     ]
 
 
+def _rewrite_table_path(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
+    done = named_table(catalog, arguments).rewrite_table_path(
+        cast("str", arguments["source_prefix"]),
+        cast("str", arguments["target_prefix"]),
+        start_version=cast("str | None", arguments.get("start_version")),
+        end_version=cast("str | None", arguments.get("end_version")),
+        staging_location=cast("str | None", arguments.get("staging_location")),
+        create_file_list=bool(arguments.get("create_file_list", True)),
+    )
+    return [
+        (
+            done.latest_version,
+            done.file_list_location or "N/A",
+            done.rewritten_manifest_file_paths_count,
+            done.rewritten_delete_file_paths_count,
+        )
+    ]
+
+
 PROCEDURES = (
     Procedure(
         "rewrite_data_files",
@@ -102,5 +121,24 @@ PROCEDURES = (
             Column("added_bytes_count", "long"),
         ),
         _rewrite_position_delete_files,
+    ),
+    Procedure(
+        "rewrite_table_path",
+        (
+            _TABLE,
+            Parameter("source_prefix", "string", required=True),
+            Parameter("target_prefix", "string", required=True),
+            Parameter("start_version", "string"),
+            Parameter("end_version", "string"),
+            Parameter("staging_location", "string"),
+            Parameter("create_file_list", "boolean"),
+        ),
+        (
+            Column("latest_version", "string", nullable=True),
+            Column("file_list_location", "string", nullable=True),
+            Column("rewritten_manifest_file_paths_count", "int", nullable=True),
+            Column("rewritten_delete_file_paths_count", "int", nullable=True),
+        ),
+        _rewrite_table_path,
     ),
 )

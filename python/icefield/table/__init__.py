@@ -20,6 +20,7 @@ from icefield.metadata import MetadataLogEntry, Snapshot, SnapshotLogEntry, Snap
 from icefield.scan import DataScan, FileScanTask, TableScan
 from icefield.table.branches import BranchedTable, BranchWork
 from icefield.table.changing import OWN_BRANCH
+from icefield.table.copies import CopiesTable
 from icefield.table.diagnosis import Diagnosis, diagnosed, orphans_of
 from icefield.table.exports import MetadataExport, exported, extracted
 from icefield.table.outcomes import RowsChanged
@@ -57,7 +58,7 @@ __all__ = [
 ]
 
 
-class Table(TableReads, BranchedTable):
+class Table(TableReads, CopiesTable, BranchedTable):
     """A table as it was when it was loaded; `refresh` loads its current state.
 
     Loaded by a catalog, or without one by `Table.from_metadata`; then it is read-only.

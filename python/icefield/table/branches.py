@@ -45,6 +45,7 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
         "branch": "the branch would start at main",
         "cherry_pick": "it changes main",
         "commit": _OTHER,
+        "copy_to": "it copies the whole table",
         "create": _OTHER,
         "doctor": "it examines the whole table",
         "expire_snapshots": _OTHER,
@@ -56,6 +57,7 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
         "metadata": f"metadata {_WHOLE}",
         "metadata_json": f"metadata {_WHOLE}",
         "metadata_location": f"metadata {_WHOLE}",
+        "rewrite_table_path": "it is about the whole table",
         "snapshot_as_of_timestamp": "times are those of main",
     }
 )

@@ -194,7 +194,7 @@ impl Tally {
     }
 
     /// Checks the counts against the manifest list. More entries than listed are accepted, since no data is lost.
-    pub(super) fn check(&self, listed: &ManifestFile) -> Result<()> {
+    pub fn check(&self, listed: &ManifestFile) -> Result<()> {
         let counts = [listed.existing_files_count, listed.added_files_count, listed.deleted_files_count];
         let wanted = counts.into_iter().try_fold(0i64, |sum, count| count.map(|count| sum + i64::from(count.max(0))));
         match wanted {

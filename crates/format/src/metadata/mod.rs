@@ -10,6 +10,7 @@ mod file;
 pub mod properties;
 mod range;
 mod refs;
+mod relocated;
 pub mod retention;
 mod snapshot;
 mod statistics;

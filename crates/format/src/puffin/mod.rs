@@ -11,7 +11,7 @@ mod write;
 pub use deletion_vector::DeletionVector;
 pub use footer::{BlobMetadata, Footer, TAIL_BYTES, read_blob};
 pub use theta::ThetaSketch;
-pub use write::{Blob, PuffinWriter};
+pub use write::{Blob, PuffinWriter, with_footer};
 
 use crate::{Error, Result};
 

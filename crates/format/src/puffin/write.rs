@@ -86,16 +86,29 @@ impl PuffinWriter {
 
     /// Returns the bytes of the file, and its footer.
     pub fn finish(mut self) -> Result<(Vec<u8>, Footer)> {
-        self.file.extend(MAGIC);
-        let start = self.file.len();
-        compress(self.footer_codec, self.footer.to_json().to_string().as_bytes(), &mut self.file)?;
-        let length =
-            u32::try_from(self.file.len() - start).map_err(|_| Error::invalid("a Puffin footer exceeds 4 GiB"))?;
-        self.file.extend(length.to_le_bytes());
-        self.file.extend([u8::from(self.footer_codec != BlobCodec::None), 0, 0, 0]);
-        self.file.extend(MAGIC);
+        add_footer(&mut self.file, &self.footer, self.footer_codec)?;
         Ok((self.file, self.footer))
     }
+}
+
+/// Returns a complete file with another footer; its blobs stay where they are.
+pub fn with_footer(file: &[u8], footer: &Footer) -> Result<Vec<u8>> {
+    let length = usize::try_from(Footer::length(file, file.len() as u64)?).unwrap_or(usize::MAX);
+    let blobs = file.len().checked_sub(length).and_then(|end| file.get(..end));
+    let mut changed = blobs.ok_or_else(|| Error::corrupt("Puffin footer", "it is longer than the file"))?.to_vec();
+    add_footer(&mut changed, footer, BlobCodec::None)?;
+    Ok(changed)
+}
+
+fn add_footer(file: &mut Vec<u8>, footer: &Footer, codec: BlobCodec) -> Result<()> {
+    file.extend(MAGIC);
+    let start = file.len();
+    compress(codec, footer.to_json().to_string().as_bytes(), file)?;
+    let length = u32::try_from(file.len() - start).map_err(|_| Error::invalid("a Puffin footer exceeds 4 GiB"))?;
+    file.extend(length.to_le_bytes());
+    file.extend([u8::from(codec != BlobCodec::None), 0, 0, 0]);
+    file.extend(MAGIC);
+    Ok(())
 }
 
 fn compress(codec: BlobCodec, data: &[u8], out: &mut Vec<u8>) -> Result<()> {

@@ -8,6 +8,7 @@ pub(crate) mod maintenance;
 pub(crate) mod migration;
 pub(crate) mod outcomes;
 pub(crate) mod reads;
+pub(crate) mod relocation;
 pub(crate) mod row_change;
 pub(crate) mod state;
 pub(crate) mod write;

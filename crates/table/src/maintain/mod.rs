@@ -1,4 +1,4 @@
-//! Table maintenance: compaction, deletes, expiry, purge and statistics.
+//! Table maintenance: compaction, deletes, expiry, purge, statistics and copies.
 
 pub mod compact;
 pub mod deletes;
@@ -10,6 +10,8 @@ mod options;
 pub mod orphans;
 pub mod partition_statistics;
 pub mod purge;
+pub mod relocate;
 pub mod resolve;
+mod seen;
 mod sizes;
 pub mod statistics;

@@ -1,7 +1,6 @@
 //! Deletes all files of a dropped table (in Java: `CatalogUtil.dropTableData`).
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -10,14 +9,12 @@ use icefield_format::manifest::ManifestFile;
 use icefield_format::metadata::properties::GC_ENABLED;
 use icefield_format::metadata::{MetadataCodec, Snapshot, SnapshotManifests};
 
+use super::seen::Seen;
 use crate::commit::Committed;
 use crate::error::Error;
 use crate::snapshot::parallel::locked;
 use crate::snapshot::reachable::{self, Reachable};
 use crate::storage::{Folders, Leftover, Storage, Way};
-
-/// Maximum number of paths remembered as deleted. Deleting one twice is harmless: a missing file is not an error.
-const MET: usize = 1 << 24;
 
 /// Deletes the files of all snapshots of a table that is no longer in a catalog: data and delete files, manifests,
 /// manifest lists, statistics, and finally the metadata files. In this order, a purge that was interrupted can be run
@@ -67,6 +64,7 @@ struct Purge<'a> {
     limits: &'a Limits,
     reachable: Reachable<'a>,
     folders: Folders,
+    /// The deleted paths. Deleting one twice is harmless: a missing file is not an error.
     seen: Seen,
     leftover: Mutex<Leftover>,
     /// Whether a manifest list could not be decrypted.
@@ -148,23 +146,5 @@ impl Purge<'_> {
 
     fn failed(&self, error: &Error) {
         locked(&self.leftover).add(error);
-    }
-}
-
-/// Paths that were deleted, as two hashes each: a table may have a hundred million files.
-#[derive(Default)]
-struct Seen {
-    keys: (RandomState, RandomState),
-    met: Mutex<HashSet<(u64, u64)>>,
-}
-
-impl Seen {
-    fn add(&self, path: &str) -> bool {
-        let key = (self.keys.0.hash_one(path), self.keys.1.hash_one(path));
-        let mut met = locked(&self.met);
-        if met.len() >= MET {
-            met.clear();
-        }
-        met.insert(key)
     }
 }

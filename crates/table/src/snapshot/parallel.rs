@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::error::Result;
 use crate::runtime;
 use crate::storage::Storage;
 
@@ -21,6 +22,24 @@ pub(crate) fn side_by_side<T: Sync>(storage: &Storage, location: &str, all: &[T]
         work(one);
         Ok::<_, Infallible>(())
     });
+}
+
+/// As [`side_by_side`], until the first error.
+pub(crate) fn try_side_by_side<T: Sync>(
+    storage: &Storage,
+    location: &str,
+    all: &[T],
+    work: impl Fn(&T) -> Result<()> + Sync,
+) -> Result<()> {
+    let failed = Mutex::new(None);
+    side_by_side(storage, location, all, |one| {
+        if locked(&failed).is_none()
+            && let Err(error) = work(one)
+        {
+            locked(&failed).get_or_insert(error);
+        }
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
 pub(crate) fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,4 +1,4 @@
-"""The commands that take data files into tables, as they are."""
+"""The commands that take data files into tables, as they are, and that copy the files of tables."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Literal
 
 import click
 
+from icefield._inputs.locations import absolute_location
 from icefield._outputs.layout import counted, size_of
 from icefield.cli.names import table_argument
 from icefield.cli.opening import catalog_of, location_of, table_of
@@ -91,5 +92,47 @@ def table_add_files(
     print_done(sentence, {"table": name, "dry-run": dry_run, "files": len(files), "rows": rows})
 
 
+@click.command("copy", cls=Command)
+@table_argument
+@click.argument("location", metavar="LOCATION")
+@click.option("--register", "copy_name", metavar="NAME", help="Take the copy into the catalog by this name.")
+@click.option("--source-prefix", help="The prefix of all paths of the table, if it is not its location.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be copied.")
+@click.pass_context
+def table_copy(
+    context: click.Context,
+    name: str,
+    location: str,
+    copy_name: str | None,
+    source_prefix: str | None,
+    dry_run: bool,
+) -> None:
+    """Copy a table with its history to another location; if there is an earlier copy, only what is new."""
+    opened = table_of(context, name)
+    known = None
+    if copy_name is not None and catalog_of(context).table_exists(copy_name):
+        known = catalog_of(context).load_table(copy_name)
+        if known.location().rstrip("/") != absolute_location(location, "location").rstrip("/"):
+            raise click.UsageError(f"--register: {copy_name} is a table at {known.location()}, not an earlier copy")
+    done = opened.copy_to(location, source_prefix=source_prefix, dry_run=dry_run)
+    if copy_name is not None and not dry_run:
+        catalog_of(context).register_table(copy_name, done.metadata_location, overwrite=known is not None)
+    there = f", {counted(done.present_files, 'file')} there already" if done.present_files else ""
+    what = f"{counted(done.files, 'file')} of {size_of(done.bytes)}{there}"
+    sentence = f"{'would copy' if dry_run else 'copied'} {what} of table {name}: {done.metadata_location}"
+    document = {
+        "table": name,
+        "dry-run": dry_run,
+        "metadata-location": done.metadata_location,
+        "start-version": done.start_version,
+        "files": done.files,
+        "bytes": done.bytes,
+        "present-files": done.present_files,
+        "rewritten-manifests": done.rewritten_manifests,
+        "rewritten-delete-files": done.rewritten_delete_files,
+    }
+    print_done(sentence, document)
+
+
 #: Of the group `table`.
-COMMANDS = (table_migrate, table_add_files)
+COMMANDS = (table_copy, table_migrate, table_add_files)

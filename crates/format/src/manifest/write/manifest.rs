@@ -58,6 +58,8 @@ pub struct ManifestWriter {
     is_open_key: Option<fn(&[u8]) -> bool>,
     /// Entries that wait for the types of their partition values.
     waiting: Option<Box<Waiting>>,
+    /// Whether added files keep the row ids that they have.
+    keeps_row_ids: bool,
 }
 
 /// Entries of a spec with fields whose type only the values tell ([`untyped`]): all of them, because the header of a
@@ -130,7 +132,14 @@ impl ManifestWriter {
             min_sequence_number: None,
             is_open_key: None,
             waiting: None,
+            keeps_row_ids: false,
         })
+    }
+
+    /// Lets added files keep the row ids that they have: the manifest is a copy of one whose commit assigned them.
+    #[must_use]
+    pub fn that_keeps_row_ids(self) -> Self {
+        Self { keeps_row_ids: true, ..self }
     }
 
     /// Lets the writer refuse keys of live files, and leave out those of deleted ones: the manifest is not encrypted.
@@ -178,7 +187,8 @@ impl ManifestWriter {
             return Ok(());
         }
         let (version, types, snapshot_id) = (self.version, &self.partition, self.snapshot_id);
-        self.file.record(|out| write_entry(out, entry, version, types, snapshot_id))?;
+        let keeps_row_ids = self.keeps_row_ids;
+        self.file.record(|out| write_entry(out, entry, version, types, snapshot_id, keeps_row_ids))?;
         self.summaries.add(&entry.file.partition);
         if let Some((files, rows)) = self.counts.get_mut(entry.status as usize) {
             *files = files.checked_add(1).ok_or_else(|| Error::invalid("a manifest has more than 2^31 entries"))?;
@@ -319,6 +329,7 @@ impl ManifestWriter {
             },
             &partition_type,
         )?;
+        writer.keeps_row_ids = self.keeps_row_ids;
         waiting.entries.iter().try_for_each(|entry| writer.add(entry))?;
         Ok(writer)
     }
@@ -344,6 +355,7 @@ fn write_entry(
     version: u8,
     types: &[PrimitiveType],
     snapshot_id: i64,
+    keeps_row_ids: bool,
 ) -> Result<()> {
     let inherits = entry.status == Status::Existing || snapshot_id == ManifestFile::UNASSIGNED;
     let snapshot_id = entry.snapshot_id.or((!inherits).then_some(snapshot_id));
@@ -358,10 +370,16 @@ fn write_entry(
         )*};
     }
     entry_fields!(entry, write_fields);
-    write_file(out, entry, version, types)
+    write_file(out, entry, version, types, keeps_row_ids)
 }
 
-fn write_file(out: &mut Encoder, entry: &ManifestEntry, version: u8, types: &[PrimitiveType]) -> Result<()> {
+fn write_file(
+    out: &mut Encoder,
+    entry: &ManifestEntry,
+    version: u8,
+    types: &[PrimitiveType],
+    keeps_row_ids: bool,
+) -> Result<()> {
     let file = &entry.file;
     macro_rules! write_fields {
         ($($group:ident { $(#[$doc:meta])* $name:ident: $($declared:tt)* })*) => {$(
@@ -371,7 +389,7 @@ fn write_file(out: &mut Encoder, entry: &ManifestEntry, version: u8, types: &[Pr
                 _ => {}
             }
             if version >= EntryField::$name.since() {
-                if is_meaningless(EntryField::$name, entry) {
+                if is_meaningless(EntryField::$name, entry, keeps_row_ids) {
                     out.some(false);
                 } else {
                     file.$name.write(out);
@@ -384,10 +402,12 @@ fn write_file(out: &mut Encoder, entry: &ManifestEntry, version: u8, types: &[Pr
 }
 
 /// Whether an optional field has no meaning for this entry; then null is written, whatever value the file has.
-fn is_meaningless(field: EntryField, entry: &ManifestEntry) -> bool {
+fn is_meaningless(field: EntryField, entry: &ManifestEntry, keeps_row_ids: bool) -> bool {
     match field {
         // The commit assigns new row ids to added files.
-        EntryField::first_row_id => entry.file.content != FileContent::Data || entry.status == Status::Added,
+        EntryField::first_row_id => {
+            entry.file.content != FileContent::Data || (entry.status == Status::Added && !keeps_row_ids)
+        }
         EntryField::referenced_data_file | EntryField::content_offset | EntryField::content_size_in_bytes => {
             entry.file.content != FileContent::PositionDeletes
         }
