@@ -42,6 +42,7 @@ PUBLIC = {
     "icefield.spark.sql",
     "icefield.table.branches",
     "icefield.table.checks",
+    "icefield.table.copies",
     "icefield.table.diagnosis",
     "icefield.table.exports",
     "icefield.table.history",

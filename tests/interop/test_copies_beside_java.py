@@ -1,4 +1,4 @@
-"""Copies of tables by Java's `rewrite_table_path` and by ours: the same files and metadata, and Java reads our copies."""
+"""Copies of tables by Java's `rewrite_table_path` and by ours: the same files and metadata; Java reads our copies."""
 
 from __future__ import annotations
 
@@ -64,22 +64,25 @@ def test_the_same_files_and_metadata(catalog: ice.Catalog, java: Java, tmp_path:
     properties = {
         "format-version": str(version),
         "write.delete.mode": "merge-on-read",
-        "write.delete.granularity": "partition",
         "write.metadata.compression-codec": "none",
     }
-    table = catalog.create_table(name, SCHEMA, partition_by="p", properties=properties)
-    target = f"file://{tmp_path}/copy"
+    # Java writes file:/ for file:///, and its procedure takes one spelling only.
+    location = f"file:{tmp_path}/source"
+    table = catalog.create_table(name, SCHEMA, location, partition_by="p", properties=properties)
+    target = f"file:{tmp_path}/copy"
     start = ""
     for step in range(2):
         table.append(rows(step * 100, 40))
         table.delete(f"id >= {step * 100} AND id < {step * 100 + 7}")
         java.sql(f"INSERT INTO {CATALOG}.{name} SELECT id + 50, p FROM {CATALOG}.{name} WHERE id >= {step * 100 + 30}")
         java.sql(f"DELETE FROM {CATALOG}.{name} WHERE id % 10 = {step}")
-        with table.refresh().upsert_stream("id") as stream:
-            stream.delete(pa.table({"id": [step * 100 + 19]}, schema=SCHEMA.remove(1)))
-        arguments = {"source_prefix": table.location(), "target_prefix": target} | ({"start_version": start} if start else {})
+        with table.refresh().upsert_stream(["id", "p"]) as stream:
+            stream.delete(rows(step * 100 + 19, 1))
+        arguments = {"source_prefix": table.location(), "target_prefix": target} | (
+            {"start_version": start} if start else {}
+        )
         given = ", ".join(f"{key} => '{value}'" for key, value in {"table": name, **arguments}.items())
-        staging = [f"file://{tmp_path}/{who}-{step}" for who in ("ours", "theirs")]
+        staging = [f"file:{tmp_path}/{who}-{step}" for who in ("ours", "theirs")]
         [ours] = call(catalog, "rewrite_table_path", table=name, staging_location=staging[0], **arguments).to_pylist()
         answer = java.rows(f"CALL {CATALOG}.system.rewrite_table_path({given}, staging_location => '{staging[1]}')")
         [theirs] = answer.to_pylist()

@@ -105,9 +105,7 @@ def opened_alone(copied: ice.table.copies.CopiedTable, source: Path) -> tuple[di
         away.rename(source)
 
 
-CASES = [
-    (version, file_format) for version in (1, 2, 3) for file_format in ("parquet", "orc", "avro")
-]  # fmt: skip
+CASES = [(1, "parquet"), (2, "parquet"), (2, "orc"), (2, "avro"), (3, "parquet"), (3, "orc")]
 
 
 @pytest.mark.parametrize(("version", "file_format"), CASES)
@@ -118,17 +116,17 @@ def test_copies_have_the_rows_of_every_snapshot(
     history = History(catalog, rng, "a.t", version, file_format)
     table, source = history.table, Path(history.table.location().removeprefix("file://"))
     target = tmp_path / "copies" / "of, t"
-    history.changes(8)
+    history.changes(6)
     planned = table.copy_to(str(target), dry_run=True)
     assert not target.exists()
-    for round_number in range(3):
+    for round_number in range(2):
         copied = table.copy_to(str(target))
         assert (copied.start_version is None) == (round_number == 0)
         assert opened_alone(copied, source) == (rows_of(table), []), f"round {round_number}"
         if round_number == 0:
             assert (planned.files, planned.bytes) == (copied.files, copied.bytes)
         assert table.copy_to(str(target)).files == 0
-        history.changes(5)
+        history.changes(4)
     made = catalog.register_table("a.copy", copied.metadata_location)
     assert made.location() == f"file://{target}"
     made.append(pa.Table.from_pylist([{"id": -1}], made.schema().as_arrow()))
@@ -160,12 +158,15 @@ def test_what_cannot_be_copied_is_refused_and_leaves_nothing(catalog: ice.Catalo
     location, before = table.location(), sorted(tmp_path.rglob("*"))
     for call_of, message in (
         (lambda: table.copy_to(f"{location}/copy"), "one of both would be within the other"),
-        (lambda: table.copy_to(""), "the target prefix is empty"),
+        (lambda: table.copy_to(""), "location is empty"),
         (lambda: table.copy_to(location), "are the same"),
         (lambda: table.copy_to(other.location()), "has the metadata of another table"),
         (lambda: table.copy_to("/x", source_prefix=f"{location}/data"), "is not below the source prefix"),
-        (lambda: table.rewrite_table_path(location, "/x", start_version="v1.json"), "start_version \"v1.json\" is neither"),
-        (lambda: table.rewrite_table_path(location, "/x", end_version="v1.json"), "end_version \"v1.json\" is neither"),
+        (
+            lambda: table.rewrite_table_path(location, "/x", start_version="v1.json"),
+            'start_version "v1.json" is neither',
+        ),
+        (lambda: table.rewrite_table_path(location, "/x", end_version="v1.json"), 'end_version "v1.json" is neither'),
         (
             lambda: table.rewrite_table_path(location, "/x", start_version=table.metadata_location),
             "is not older than end_version",
@@ -178,7 +179,7 @@ def test_what_cannot_be_copied_is_refused_and_leaves_nothing(catalog: ice.Catalo
     assert sorted(tmp_path.rglob("*")) == before
     elsewhere = tmp_path / "elsewhere.parquet"
     pq.write_table(pa.table({"id": [1], "p": ["a"], "x": [0.5]}, SCHEMA), elsewhere)
-    table.add_files([str(elsewhere)])
+    table.add_files([f"file://{elsewhere}"])
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InvalidArgumentError, match="a data file is not below the source prefix"):
         table.copy_to(str(tmp_path / "copy"))
@@ -248,9 +249,7 @@ def test_the_command_copies_and_registers(catalog: ice.Catalog, tmp_path: Path) 
     history = History(catalog, Random(5), "a.t", 2, "parquet")
     options = ["--uri", f"sqlite:///{tmp_path}/c.db", "--warehouse", str(tmp_path), "table", "copy", "a.t"]
     for _ in range(2):
-        done = CliRunner().invoke(
-            icefield, [*options, str(tmp_path / "copy"), "--register", "a.copy", "--json"]
-        )
+        done = CliRunner().invoke(icefield, [*options, str(tmp_path / "copy"), "--register", "a.copy", "--json"])
         assert done.exit_code == 0, done.output
         document = json.loads(done.stdout)
         copy = catalog.load_table("a.copy")
@@ -258,3 +257,5 @@ def test_the_command_copies_and_registers(catalog: ice.Catalog, tmp_path: Path) 
         assert rows_of(copy) == rows_of(history.table)
         history.delete()
     assert document["start-version"]
+    wrong = CliRunner().invoke(icefield, [*options, str(tmp_path / "copy"), "--register", "a.t"])
+    assert (wrong.exit_code, "not an earlier copy" in wrong.output) == (2, True)

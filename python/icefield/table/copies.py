@@ -21,8 +21,8 @@ class RewrittenPaths:
     latest_version: str
     #: The folder of the rewritten files.
     staging_location: str
-    #: A text file with a line for each file of the copy: where it is now, a comma, and where it goes. None if it was not
-    #: asked for.
+    #: A text file with a line for each file of the copy: where it is now, a comma, and where it goes. None if it was
+    #: not asked for.
     file_list_location: str | None
     #: Number of manifests with other paths.
     rewritten_manifest_file_paths_count: int
@@ -96,7 +96,9 @@ class CopiesTable(DescribesTable):
         >>> catalog.register_table("backup.flights", copied.metadata_location)  # doctest: +SKIP
 
         """
-        target = absolute_location(location, "location") if location else location
+        target = absolute_location(location, "location")
+        if source_prefix and self._now.metadata.location.startswith("file://"):
+            source_prefix = absolute_location(source_prefix, "source_prefix")
         return CopiedTable(*copy_table(self._now, target, source_prefix=source_prefix, dry_run=dry_run))
 
     def rewrite_table_path(

@@ -6,7 +6,6 @@ from typing import Literal
 
 import click
 
-from icefield._inputs.locations import absolute_location
 from icefield._outputs.layout import counted, size_of
 from icefield.cli.names import table_argument
 from icefield.cli.opening import catalog_of, location_of, table_of
@@ -112,7 +111,8 @@ def table_copy(
     known = None
     if copy_name is not None and catalog_of(context).table_exists(copy_name):
         known = catalog_of(context).load_table(copy_name)
-        if known.location().rstrip("/") != absolute_location(location, "location").rstrip("/"):
+        of_both = (opened.metadata.table_uuid, known.metadata.table_uuid)
+        if of_both[0] != of_both[1] or known.location() == opened.location():
             raise click.UsageError(f"--register: {copy_name} is a table at {known.location()}, not an earlier copy")
     done = opened.copy_to(location, source_prefix=source_prefix, dry_run=dry_run)
     if copy_name is not None and not dry_run:

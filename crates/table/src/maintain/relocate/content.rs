@@ -173,7 +173,8 @@ impl<'a> Content<'a> {
         })?;
         let (_, all, _) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         for manifest in all {
-            let is_old = self.start.is_some_and(|start| start.has(manifest.added_snapshot_id, manifest.sequence_number));
+            let is_old =
+                self.start.is_some_and(|start| start.has(manifest.added_snapshot_id, manifest.sequence_number));
             let is_there = || match &self.places.staging {
                 Some(_) => Ok(true),
                 None => self.length_in_copy(&manifest).map(|length| length.is_some()),
@@ -379,7 +380,7 @@ impl<'a> Content<'a> {
         .that_keeps_row_ids();
         let mut named = Vec::new();
         for (entry, is_old) in entries {
-            let changed = self.changed(&entry.file)?;
+            let changed = self.changed(&entry.file, entry.status)?;
             let is_new = entry.status.is_live() && !is_old;
             if is_new && entry.file.content != FileContent::PositionDeletes {
                 let file = &entry.file;
@@ -390,8 +391,9 @@ impl<'a> Content<'a> {
         Ok((writer.finish(path)?.0, named))
     }
 
-    /// A file with other paths.
-    fn changed(&self, file: &DataFile) -> Result<DataFile> {
+    /// A file with other paths. Removed files keep their sizes: they are not in the copy, and whether other manifests
+    /// have them depends on the start.
+    fn changed(&self, file: &DataFile, status: Status) -> Result<DataFile> {
         let prefix = &self.places.prefix;
         let mut changed = file.clone();
         changed.file_path = prefix.replaced(what(file.content), &file.file_path)?;
@@ -401,11 +403,11 @@ impl<'a> Content<'a> {
         if file.content != FileContent::PositionDeletes {
             return Ok(changed);
         }
-        if let Some(size) = self.delete_sizes.get(&file.file_path) {
+        if let Some(size) = self.delete_sizes.get(&file.file_path).filter(|_| status.is_live()) {
             changed.file_size_in_bytes = *size;
-            if file.format() != Some(FileFormat::Puffin) {
-                changed.split_offsets = None;
-            }
+        }
+        if file.format() != Some(FileFormat::Puffin) {
+            changed.split_offsets = None;
         }
         self.change_bounds(&mut changed)?;
         Ok(changed)
@@ -500,7 +502,9 @@ fn what(content: FileContent) -> &'static str {
 fn refuse_key(path: &str, key: Option<&[u8]>) -> Result<()> {
     match key {
         None => Ok(()),
-        Some(_) => Err(Error::unsupported(format!("{path}: is encrypted; copies of encrypted files are not supported"))),
+        Some(_) => {
+            Err(Error::unsupported(format!("{path}: is encrypted; copies of encrypted files are not supported")))
+        }
     }
 }
 

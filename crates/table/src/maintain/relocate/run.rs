@@ -198,12 +198,7 @@ pub fn copy_table(storage: &Storage, table: &Committed, request: &TableCopy) -> 
 ///
 /// # Errors
 /// Metadata of another table.
-fn copied_before(
-    places: &Places<'_>,
-    table: &Committed,
-    known: &[String],
-    newest: &str,
-) -> Result<Option<String>> {
+fn copied_before(places: &Places<'_>, table: &Committed, known: &[String], newest: &str) -> Result<Option<String>> {
     let storage = places.storage;
     let mut found = None;
     for version in known.iter().chain([&table.location]).rev() {

@@ -69,7 +69,10 @@ impl Versions {
         let Some(start) = start else { return Ok(Self { end, between, start: None }) };
         let start = find(table, "start_version", start)?;
         let Some(place) = between.iter().rposition(|file| *file == start) else {
-            return Err(Error::invalid(format!("start_version {start} is not older than end_version {}", end.location)));
+            return Err(Error::invalid(format!(
+                "start_version {start} is not older than end_version {}",
+                end.location
+            )));
         };
         between.drain(..=place);
         let known = Start::of(&read_metadata(storage, &start)?);
