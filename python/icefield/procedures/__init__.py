@@ -84,8 +84,6 @@ def find(name: str) -> Procedure:
 
     Raises
     ------
-    UnsupportedFeatureError
-        If Java's connector has it and icefield has not; the message says what to do.
     InvalidArgumentError
         If there is no such procedure.
 
