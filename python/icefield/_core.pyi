@@ -1721,7 +1721,9 @@ class Storage:
     ``relocate`` maps old prefixes of locations to new ones, for tables that were moved or copied. Properties that
     storage does not read, such as the credentials of a catalog, are dropped. ``renewal`` gets other credentials before
     those in the properties expire: ``due_ms`` and ``expires_ms`` say when to ask and when they expire, in milliseconds
-    from the epoch, or ``None``; ``renew()`` returns other properties, and both times for them.
+    from the epoch, or ``None``; ``renew()`` returns other properties, and both times for them. With the property
+    ``s3.remote-signing-enabled`` its ``sign(method, region, uri, headers, body)`` signs each request to S3: it returns
+    the URL to send it to, headers to add, and whether the signature may be used again.
     """
 
     def __new__(
@@ -1752,7 +1754,7 @@ class Storage:
         """Return whether the file exists."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
-        """Write a whole file; an existing one raises ``StorageError`` unless it is to be replaced."""
+        """Write a whole file; an existing one raises ``ExistingFileError`` unless it is to be replaced."""
 
     def delete(self, path: str) -> None:
         """Delete a file; a missing one is not an error."""

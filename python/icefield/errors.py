@@ -10,6 +10,7 @@
     │   └── MissingVerbError          (also AttributeError)
     ├── CorruptDataError              (also ValueError; file, place, offset)
     ├── StorageError                  (also OSError)
+    │   ├── ExistingFileError         (also FileExistsError)
     │   └── MissingFileError          (also FileNotFoundError)
     ├── NotInstalledError             (also ImportError)
     ├── NotFoundError                 (also LookupError)
@@ -54,6 +55,7 @@ __all__ = [
     "CommitFailedException",
     "CommitStateUnknownException",
     "CorruptDataError",
+    "ExistingFileError",
     "ForbiddenError",
     "IcefieldError",
     "InternalError",
@@ -137,6 +139,10 @@ class StorageError(IcefieldError, OSError):
 
 class MissingFileError(StorageError, FileNotFoundError):
     """A file that the table or the caller names does not exist."""
+
+
+class ExistingFileError(StorageError, FileExistsError):
+    """A file that was to be created exists already."""
 
 
 class NotInstalledError(IcefieldError, ImportError):

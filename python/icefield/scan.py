@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, overload
@@ -497,7 +497,7 @@ class TableScan(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         # The core's scan is rebuilt from the arguments.
-        return {name: value for name, value in vars(self).items() if name not in ("_scan", "reporter")}
+        return {name: value for name, value in vars(self).items() if name not in ("_scan", "reporter", "whole")}
 
     def __repr__(self) -> str:
         return "\n".join([self._title, *(f"  {f'{name}:':<14}{text}" for name, text in self._parts().items())])
@@ -539,6 +539,19 @@ class DataScan(TableScan):
     reporter: PlanReporter | None = field(default=None, repr=False, compare=False)
     #: Plans this scan in place of the manifests; such a scan is not pickled.
     planner: ScanPlanner | None = field(default=None, repr=False, compare=False)
+    #: Loads the snapshots that the state does not have; None if it has all.
+    whole: Callable[[], TableState] | None = field(default=None, repr=False, compare=False)
+
+    def update(self, **overrides: Any) -> Self:
+        """Return the scan with other values of its attributes, such as ``row_filter`` and ``limit``."""
+        if self.whole is not None and {"snapshot_id", "as_of_ms"} & set(overrides):
+            overrides = {"_state": self.whole(), "whole": None, **overrides}
+        return replace(self, **overrides)
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The metadata of the table that is read."""
+        return (self._state if self.whole is None else self.whole()).metadata
 
     @cached_property
     def _scan(self) -> Scan:

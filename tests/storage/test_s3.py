@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import socket
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import pytest
 
 import icefield as ice
 from icefield._core import Storage
+from worlds.rest_server import Answer, Asked, served
 
 BUCKET = "warehouse"
 
@@ -161,3 +164,56 @@ def test_a_folder_catalog_lives_on_s3(properties: dict[str, str]) -> None:
     assert catalog.list_tables("a.b") == []
     catalog.drop_namespace("a.b")
     assert Storage(properties).list(f"s3://{BUCKET}/folders") == []
+
+
+def test_the_server_of_a_catalog_signs_all_requests(endpoint: str, tmp_path: Path) -> None:
+    """S3 is not where the properties say it is: only the signer knows, so what is not signed fails."""
+    auth, awsrequest = pytest.importorskip("botocore.auth"), pytest.importorskip("botocore.awsrequest")
+    keys = pytest.importorskip("botocore.credentials").Credentials("of-the-server", "hush")
+    asked: list[tuple[str, str]] = []
+
+    def sign(request: Asked) -> Answer | None:
+        if request.path != "/v1/namespaces/n/tables/t/sign":
+            return None
+        assert request.headers["authorization"] == "Bearer of-the-user"
+        body = request.body
+        asked.append((body["method"], body["uri"]))
+        assert (body.get("body") is not None) == (body["method"] == "POST" and "delete" in body["uri"])
+        uri = body["uri"].replace(elsewhere, endpoint)
+        signed = awsrequest.AWSRequest(body["method"], uri, data=body.get("body"))
+        auth.S3SigV4Auth(keys, "s3", body["region"]).add_auth(signed)
+        headers = {name: [value] for name, value in signed.headers.items()}
+        return 200, {"uri": uri, "headers": headers}, {"cache-control": "private"}
+
+    elsewhere = "http://127.0.0.1:9"
+    with served(tmp_path) as server:
+        server.namespaces["n",] = {}
+        server.instead.append(sign)
+        table_route = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+        server.config["endpoints"] = [
+            *(f"{method} {table_route}" for method in ("GET", "POST")),
+            "POST /v1/{prefix}/namespaces/{namespace}/tables",
+            f"POST {table_route}/sign",
+        ]
+        server.with_table = {"config": {"s3.remote-signing-enabled": "true", "s3.endpoint": elsewhere}}
+        catalog = ice.load_catalog("c", type="rest", uri=server.uri, token="of-the-user")
+        rows = pa.table({"id": range(10), "noise": [os.urandom(1 << 20) for _ in range(10)]})
+        table = catalog.create_table("n.t", rows.schema, location=f"s3://{BUCKET}/signed/t")
+        table.append(rows)
+        assert {method for method, _ in asked} == {"PUT", "POST"}  # a large file takes several requests
+        assert [uri for _, uri in asked if "uploadId=" in uri]
+        again = ice.load_catalog("c", type="rest", uri=server.uri, token="of-the-user").load_table("n.t")
+        assert again.scan(selected_fields=("id",)).to_arrow().to_pydict() == {"id": list(range(10))}
+        # A worker, which has the token and nothing else of the catalog.
+        storage = pickle.loads(pickle.dumps(again.storage))
+        files = [path for path, _ in storage.list(again.location())]
+        assert storage.read(files[0])
+        before = len(asked)
+        assert storage.read(files[0])
+        assert len(asked) == before, "the signature of a read is used again"
+        for path in files:
+            storage.delete(path)
+        assert storage.list(again.location()) == []
+        assert [uri for method, uri in asked if method == "POST" and "delete" in uri]
+    with pytest.raises(ice.UnsupportedFeatureError, match="for the tables of a REST catalog"):
+        Storage({"s3.remote-signing-enabled": "true", "s3.region": "r"}).read(f"s3://{BUCKET}/signed")

@@ -206,9 +206,10 @@ class Server:
 
     def _stored(self, name: tuple[tuple[str, ...], str], metadata: TableMetadata) -> tuple[str, TableMetadata]:
         where = f"{metadata.location}/metadata/{len(self.asked):05}-{time.time_ns()}.metadata.json"
-        path = Path(where.removeprefix("file://"))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(metadata.to_json())
+        if where.startswith("file://"):
+            path = Path(where.removeprefix("file://"))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(metadata.to_json())
         self.tables[name] = where, metadata
         return self.tables[name]
 
@@ -235,7 +236,13 @@ class Server:
         assert known is not None
         if asked.headers.get("if-none-match") == _etag(known[0]):
             return 304, None, {}
-        return self._loaded(known)
+        found = self._loaded(known)
+        if asked.query.get("snapshots") == "refs":
+            metadata: Any = found[1]["metadata"]  # type: ignore[index]
+            named = {ref["snapshot-id"] for ref in metadata.get("refs", {}).values()}
+            metadata["snapshots"] = [one for one in metadata.get("snapshots", []) if one["snapshot-id"] in named]
+            metadata["snapshot-log"] = [one for one in metadata.get("snapshot-log", []) if one["snapshot-id"] in named]
+        return found
 
     def _applied(self, body: Any, name: tuple[tuple[str, ...], str]) -> TableMetadata | Answer:
         known = self.tables.get(name)

@@ -17,6 +17,7 @@ mod classes {
     pyo3::import_exception!(icefield.errors, CorruptDataError);
     pyo3::import_exception!(icefield.errors, CommitFailedException);
     pyo3::import_exception!(icefield.errors, CommitStateUnknownException);
+    pyo3::import_exception!(icefield.errors, ExistingFileError);
     pyo3::import_exception!(icefield.errors, MissingFileError);
     pyo3::import_exception!(icefield.errors, NoSuchNamespaceError);
     pyo3::import_exception!(icefield.errors, RESTError);
@@ -108,7 +109,8 @@ impl From<icefield_table::Error> for BorderError {
                 }
             }
             Error::NotFound { .. } => MissingFileError::new_err(message),
-            Error::AlreadyExists { .. } | Error::Storage { .. } => StorageError::new_err(message),
+            Error::AlreadyExists { .. } => ExistingFileError::new_err(message),
+            Error::Storage { .. } => StorageError::new_err(message),
             Error::Invalid(_) => InvalidArgumentError::new_err(message),
             Error::Unsupported(_) => UnsupportedFeatureError::new_err(message),
             Error::Column { .. } | Error::Columns(_) => ValidationError::new_err(message),

@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use icefield_format::encryption::Cipher;
 use icefield_table::Error;
-use icefield_table::storage::{self, Existing, HIDDEN, KeyManagement, Renewal, Renewed, Storage, Traffic};
+use icefield_table::storage::{
+    self, Existing, HIDDEN, KeyManagement, Renewal, Renewed, SignRequest, Signed, Storage, Traffic,
+};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyType};
@@ -43,7 +46,9 @@ fn redacted(text: &str) -> String {
 /// ``relocate`` maps old prefixes of locations to new ones, for tables that were moved or copied. Properties that
 /// storage does not read, such as the credentials of a catalog, are dropped. ``renewal`` gets other credentials before
 /// those in the properties expire: ``due_ms`` and ``expires_ms`` say when to ask and when they expire, in milliseconds
-/// from the epoch, or ``None``; ``renew()`` returns other properties, and both times for them.
+/// from the epoch, or ``None``; ``renew()`` returns other properties, and both times for them. With the property
+/// ``s3.remote-signing-enabled`` its ``sign(method, region, uri, headers, body)`` signs each request to S3: it returns
+/// the URL to send it to, headers to add, and whether the signature may be used again.
 #[pyclass(frozen, name = "Storage", module = "icefield.distributed")]
 #[derive(Debug, Clone)]
 pub struct PyStorage(pub Storage);
@@ -90,10 +95,27 @@ impl Renewal for PyRenewal {
     fn renew(&self) -> icefield_table::Result<Renewed> {
         let called = call_python(|py| {
             let answer = self.0.bind(py).call_method0("renew").and_then(|found| found.extract());
-            answer.map_err(|error| from_callback(py, error))
+            answer.map_err(|error| {
+                // A storage goes on without a renewal, but Ctrl-C is for what waits for the storage.
+                if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+                    let _ = py.import("_thread").and_then(|module| module.call_method0("interrupt_main"));
+                }
+                from_callback(py, error)
+            })
         });
         let (properties, due, expires) = called.unwrap_or_else(|| Err(Error::Interrupted(ENDED.into())))?;
         Ok(renewed(properties, due, expires))
+    }
+
+    fn sign(&self, request: &SignRequest) -> icefield_table::Result<Signed> {
+        let SignRequest { method, region, uri, headers, body } = request.clone();
+        let called = call_python(|py| {
+            let answer = self.0.bind(py).call_method1("sign", (method, region, uri, headers, body));
+            let parts = answer.and_then(|found| found.extract::<(String, Vec<(String, String)>, bool)>());
+            let (uri, headers, is_reusable) = parts.map_err(|error| from_callback(py, error))?;
+            Ok(Signed { uri, headers, is_reusable })
+        });
+        called.unwrap_or_else(|| Err(Error::Interrupted(ENDED.into())))
     }
 }
 
@@ -156,7 +178,7 @@ impl PyStorage {
         Ok(self.0.resolve(path)?.to_string())
     }
 
-    /// Write a whole file; an existing one raises ``StorageError`` unless it is to be replaced.
+    /// Write a whole file; an existing one raises ``ExistingFileError`` unless it is to be replaced.
     #[pyo3(signature = (path, data, *, overwrite=false))]
     fn write(&self, py: Python<'_>, path: &str, data: PyBackedBytes, overwrite: bool) -> Result<()> {
         let existing = if overwrite { Existing::Replace } else { Existing::Refuse };

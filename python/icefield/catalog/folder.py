@@ -12,6 +12,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
@@ -25,6 +26,7 @@ from icefield.errors import (
     CommitFailedException,
     CommitStateUnknownException,
     CorruptDataError,
+    ExistingFileError,
     InvalidArgumentError,
     MissingFileError,
     NamespaceAlreadyExistsError,
@@ -427,9 +429,12 @@ class FolderCatalog(Catalog):
             self._write(probe, b"1")
             try:
                 self._write(probe, b"2")
-            except StorageError:
+            except ExistingFileError:
                 self._is_exclusive = self.storage.read(probe) == b"1"
-            self.storage.delete(probe)
+            finally:
+                # What stays is small, and its name says what it was.
+                with suppress(StorageError):
+                    self.storage.delete(probe)
         except StorageError as error:
             raise _certain(f"{self._warehouse}: the store cannot be written to: {error}") from error
         if not self._is_exclusive:

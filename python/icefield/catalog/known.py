@@ -56,8 +56,9 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         rest.auth.basic.username rest.auth.basic.password rest.auth.sigv4.delegate-auth-type rest.sigv4-enabled
         rest.signing-region rest.signing-name rest.access-key-id rest.secret-access-key rest.session-token
         client.profile-name ssl.cabundle ssl.client.cert ssl.client.key header. rest-page-size namespace-separator
-        rest-metrics-reporting-enabled metrics-reporter-impl view-endpoints-supported rest-table-cache.max-entries
-        rest-table-cache.expire-after-write-ms rest.client.max-retries rest.client.max-connections
+        rest-metrics-reporting-enabled snapshot-loading-mode metrics-reporter-impl view-endpoints-supported
+        rest-table-cache.max-entries rest-table-cache.expire-after-write-ms s3.remote-signing-enabled
+        s3.signer.uri s3.signer.endpoint signer.uri signer.endpoint rest.client.max-retries rest.client.max-connections
         rest.client.connection-timeout-ms rest.client.socket-timeout-ms rest.client.user-agent
         rest.client.proxy.hostname rest.client.proxy.port rest.client.proxy.username rest.client.proxy.password
         """,
@@ -99,9 +100,9 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
     ),
     (
         "refused",
-        "requests are not signed by a catalog",
+        "set s3.remote-signing-enabled where the server of a REST catalog signs requests",
         """
-        s3.signer s3.remote-signing-enabled
+        s3.signer
         """,
     ),
     (
@@ -169,7 +170,7 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         "Read by PyIceberg only.",
         """
         s3.profile-name s3.resolve-region s3.retry-strategy-impl echo pool_pre_ping
-        s3.signer.uri s3.signer.endpoint botocore_session hdfs. hf.
+        botocore_session hdfs. hf.
         """,
     ),
     (
@@ -209,13 +210,6 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         "Of REST catalogs: `client` or `server`.",
         """
         scan-planning-mode
-        """,
-    ),
-    (
-        "harmless",
-        "All snapshots of a table are loaded.",
-        """
-        snapshot-loading-mode
         """,
     ),
     (

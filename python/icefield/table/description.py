@@ -17,6 +17,8 @@ from icefield.table.history import History
 from icefield.table.listings import References, Snapshots
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from icefield._inputs.identifiers import Identifier
     from icefield.metadata import TableMetadata
     from icefield.partitioning import PartitionSpec
@@ -39,6 +41,15 @@ class DescribesTable(ABC):
         """The state of the table that is described."""
 
     @property
+    def _seen(self) -> TableState:
+        """The same state, maybe without the snapshots that no branch or tag names."""
+        return self._now
+
+    def _rest_of(self, seen: TableState) -> Callable[[], TableState] | None:  # noqa: ARG002 - of tables
+        """Return what gives a state with all snapshots; None if it has all."""
+        return None
+
+    @property
     def _plan_reporter(self) -> PlanReporter | None:
         """What the plans of scans are reported to."""
         return None
@@ -58,7 +69,7 @@ class DescribesTable(ABC):
         """The branch to read where nothing else is named; None for the current snapshot."""
         if self._branch is None:
             return None
-        refs = self._now.metadata.refs
+        refs = self._seen.metadata.refs
         if self._branch in refs:
             return self._branch
         if MAIN_BRANCH in refs:
@@ -69,37 +80,37 @@ class DescribesTable(ABC):
     @property
     def storage(self) -> Storage:
         """The storage of the table."""
-        return self._now.storage
+        return self._seen.storage
 
     def location(self) -> str:
         """Return the base location, under which new files are written."""
-        return self._now.location
+        return self._seen.location
 
     @property
     def format_version(self) -> int:
         """Version of the table format."""
-        return self._now.format_version
+        return self._seen.format_version
 
     @property
     def table_uuid(self) -> str | None:
         """The table's uuid; old tables of version 1 may have none."""
-        return self._now.table_uuid
+        return self._seen.table_uuid
 
     def schema(self) -> Schema:
         """Return the current schema."""
-        return self._now.schema()
+        return self._seen.schema()
 
     def schemas(self) -> dict[int, Schema]:
         """Return all schemas by their ids."""
-        return {schema.schema_id: schema for schema in self._now.metadata.schemas}
+        return {schema.schema_id: schema for schema in self._seen.metadata.schemas}
 
     def spec(self) -> PartitionSpec:
         """Return the partition spec of new files."""
-        return self._now.metadata.spec()
+        return self._seen.metadata.spec()
 
     def specs(self) -> dict[int, PartitionSpec]:
         """Return all partition specs by their ids."""
-        return self._now.metadata.specs()
+        return self._seen.metadata.specs()
 
     def name_mapping(self) -> NameMapping | None:
         """Return the name mapping of files without field ids (``schema.name-mapping.default``), if there is one."""
@@ -108,20 +119,20 @@ class DescribesTable(ABC):
 
     def sort_order(self) -> SortOrder:
         """Return the sort order of new files."""
-        return self._now.metadata.sort_order()
+        return self._seen.metadata.sort_order()
 
     def sort_orders(self) -> dict[int, SortOrder]:
         """Return all sort orders by their ids."""
-        return {order.order_id: order for order in self._now.metadata.sort_orders}
+        return {order.order_id: order for order in self._seen.metadata.sort_orders}
 
     @property
     def properties(self) -> dict[str, str]:
         """Table properties."""
-        return self._now.metadata.properties
+        return self._seen.metadata.properties
 
     def current_snapshot(self) -> Snapshot | None:
         """Return the current snapshot, if there is one."""
-        metadata, ref = self._now.metadata, self._ref
+        metadata, ref = self._seen.metadata, self._ref
         return metadata.current_snapshot() if ref is None else metadata.snapshot_by_name(ref)
 
     def snapshots(self) -> list[Snapshot]:
@@ -130,11 +141,11 @@ class DescribesTable(ABC):
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
         """Return the snapshot with this id, if there is one."""
-        return self._now.metadata.snapshot_by_id(snapshot_id)
+        return self._seen.metadata.snapshot_by_id(snapshot_id) or self._now.metadata.snapshot_by_id(snapshot_id)
 
     def snapshot_by_name(self, name: str) -> Snapshot | None:
         """Return the snapshot that a branch or tag names, if there is one."""
-        return self._now.metadata.snapshot_by_name(name)
+        return self._seen.metadata.snapshot_by_name(name)
 
     def metadata_log(self) -> list[MetadataLogEntry]:
         """Return the previous metadata files, oldest first."""
@@ -142,16 +153,16 @@ class DescribesTable(ABC):
 
     def refs(self) -> dict[str, SnapshotRef]:
         """Return all branches and tags by their names."""
-        return References(self._now.metadata)
+        return References(self._seen.metadata)
 
     @property
     def last_sequence_number(self) -> int:
         """The highest sequence number of any snapshot; 0 in version 1."""
-        return self._now.metadata.last_sequence_number
+        return self._seen.metadata.last_sequence_number
 
     def last_partition_id(self) -> int:
         """Return the highest id that a partition field has had; 999 if there was none."""
-        return self._now.metadata.last_partition_id
+        return self._seen.metadata.last_partition_id
 
     @property
     @abstractmethod
@@ -192,8 +203,31 @@ class TableDescription(DescribesTable):
         self._state = state
 
     @property
+    def _state(self) -> TableState:
+        """The state with all snapshots; a catalog may have left some out."""
+        if (rest := self._rest) is not None:
+            whole = rest()
+            # Another thread may have refreshed the table meanwhile.
+            if self._rest is rest:
+                self._state = whole
+        return self._held
+
+    @_state.setter
+    def _state(self, state: TableState) -> None:
+        self._held = state
+        #: What loads the snapshots that no branch or tag names; None if nothing was left out.
+        self._rest: Callable[[], TableState] | None = None
+
+    @property
     def _now(self) -> TableState:
         return self._state
+
+    @property
+    def _seen(self) -> TableState:
+        return self._held
+
+    def _rest_of(self, seen: TableState) -> Callable[[], TableState] | None:
+        return None if self._rest is None or seen is not self._held else self._rest
 
     def name(self) -> Identifier:
         """Namespace and name; empty for a table loaded without a catalog."""
@@ -207,7 +241,7 @@ class TableDescription(DescribesTable):
     @property
     def metadata_location(self) -> str:
         """Location of the metadata file."""
-        return self._state.metadata_location
+        return self._held.metadata_location
 
     @property
     def metadata(self) -> TableMetadata:

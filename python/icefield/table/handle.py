@@ -66,7 +66,7 @@ class TableHandle(TableDescription):
 
         """
         with self._lock:
-            self._state = self._refreshed(self._state)
+            self._state = self._refreshed(self._held)
         return self
 
     def commit(self, requirements: Iterable[Mapping[str, object]], updates: Iterable[Mapping[str, object]]) -> Self:

@@ -71,8 +71,9 @@ class ReadsRows(DescribesTable):
             raise InvalidArgumentError(f"as_of: times are those of main, and this is the branch {self._branch!r}")
         if snapshot_id is None and ref is None:
             ref = self._ref
+        seen = self._seen if snapshot_id is None and as_of is None else self._now
         return DataScan(
-            self._now,
+            seen,
             row_filter=row_filter,
             selected_fields=fields_of(selected_fields),
             case_sensitive=case_sensitive,
@@ -83,6 +84,7 @@ class ReadsRows(DescribesTable):
             split=split_of(options),
             reporter=self._plan_reporter,
             planner=self._scan_planner,
+            whole=self._rest_of(seen),
         )
 
     def to_polars(self) -> pl.LazyFrame:

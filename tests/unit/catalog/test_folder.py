@@ -218,6 +218,27 @@ def test_a_store_that_replaces_what_exists_is_refused(tmp_path: Path) -> None:
     assert catalog.list_tables("n") == []
 
 
+def test_a_failure_is_not_taken_for_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that ignores what it is asked for, and is busy at the second write, proves nothing."""
+    catalog = FolderCatalog("f", warehouse=f"memory://{tmp_path}/wh")
+    catalog.create_namespace("n")
+    write, probes = catalog._write, 0
+
+    def busy(location: str, content: bytes) -> None:
+        nonlocal probes
+        probes += "probe" in location
+        if probes == 2:
+            raise StorageError("HTTP 503")
+        write(location, content)
+
+    monkeypatch.setattr(catalog, "_write", busy)
+    with pytest.raises(ice.CommitFailedException, match=r"cannot be written to: HTTP 503"):
+        catalog.create_table("n.t", ROWS.schema, properties=QUICKLY)
+    assert not [path for path, _ in catalog.storage.list(f"memory://{tmp_path}/wh") if "probe" in path]
+    probes = 10
+    assert catalog.create_table("n.t", ROWS.schema).append(ROWS).scan().count() == 2
+
+
 def test_a_version_that_is_free_again_is_not_taken(catalog: ice.Catalog, folder: Path) -> None:
     limits = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
     table = catalog.create_table("n.t", ROWS.schema, properties=limits)

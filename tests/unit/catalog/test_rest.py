@@ -333,7 +333,7 @@ def test_every_one_of_these_is_refused_before_a_request(server: Server) -> None:
         ({"uri": "https://127.0.0.1:1", "ssl.cabundle": "/nowhere.pem"}, "ssl.cabundle"),
         ({"uri": server.uri, "tokn": "x"}, "did you mean token"),
         ({"uri": server.uri, "header.X": "a\r\nb: c"}, "header.x"),
-        ({"uri": server.uri, "s3.remote-signing-enabled": "true"}, "not signed"),
+        ({"uri": server.uri, "s3.signer": "S3V4RestSigner"}, "set s3.remote-signing-enabled"),
         ({"uri": server.uri, "rest.client.max-retries": "-1"}, "max-retries"),
     ]
     for properties, says in refused:

@@ -17,10 +17,11 @@ import pytest
 import icefield as ice
 from icefield._core import set_clock, shown_property
 from icefield.catalog.rest import RestCatalog, credentials
-from icefield.catalog.rest.credentials import replaced, vended, warn_of_places
+from icefield.catalog.rest.credentials import Vended, again, replaced, vended, warn_of_places
+from icefield.catalog.rest.signing import signing_of, url_of
 from icefield.encryption import MemoryKeys
-from icefield.errors import UnsupportedFeatureError
-from worlds.rest_server import Server, error
+from icefield.errors import RESTError, UnsupportedFeatureError
+from worlds.rest_server import Answer, Server, error
 
 ROWS = pa.table({"id": [1]})
 LOCATION = "s3://bucket/wh/n/t"
@@ -129,14 +130,85 @@ def test_other_places_need_other_credentials(caplog: pytest.LogCaptureFixture, p
     assert (f"other credentials for write.data.path={path} than" in caplog.text) == warns
 
 
-def test_remote_signing_is_refused_unless_there_are_keys() -> None:
-    signs = {"config": {"s3.remote-signing-enabled": "true"}}
-    with pytest.raises(ice.UnsupportedFeatureError, match="sign each request to S3 itself"):
-        vended(signs, LOCATION, {})
-    vended(signs, LOCATION, {"s3.access-key-id": "mine"})
-    vended(signs, "gs://b/t", {})
-    keys = [of("s3://bucket", s3__access_key_id="k", s3__secret_access_key="s")]
-    assert "s3.access-key-id" in vended({**signs, "storage-credentials": keys}, LOCATION, {}).properties
+KEYS = {"storage-credentials": [of("s3://bucket", s3__access_key_id="k", s3__secret_access_key="s")]}
+SIGNS = {"s3.remote-signing-enabled": "true"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "location", "own", "signs"),
+    [
+        ({"config": SIGNS}, LOCATION, {}, True),
+        ({}, LOCATION, SIGNS, True),
+        ({}, LOCATION, {}, False),
+        ({"config": {"s3.remote-signing-enabled": "false"}}, LOCATION, SIGNS, False),
+        ({"config": SIGNS}, "gs://b/t", {}, False),
+        # With keys each request is one, and not two.
+        ({"config": SIGNS}, LOCATION, {"s3.access-key-id": "mine"}, False),
+        ({"config": SIGNS, **KEYS}, LOCATION, {}, False),
+    ],
+)
+def test_requests_are_signed_where_there_are_no_keys(
+    answer: dict[str, Any], location: str, own: dict[str, str], signs: bool
+) -> None:
+    found = vended(answer, location, own)
+    assert (found.signing is not None) == signs == ("s3.remote-signing-enabled" in found.properties)
+
+
+@pytest.mark.parametrize(
+    ("config", "own", "route", "expected"),
+    [
+        ({}, {}, None, "http://c/api/v1/aws/s3/sign"),
+        ({}, {}, "http://c/api/v1/p/namespaces/n/tables/t/sign", "http://c/api/v1/p/namespaces/n/tables/t/sign"),
+        ({"s3.signer.uri": "http://s/"}, {}, "http://c/r", "http://s/v1/aws/s3/sign"),
+        ({"s3.signer.uri": "http://s", "s3.signer.endpoint": "/e"}, {}, None, "http://s/e"),
+        ({"signer.uri": "http://new", "s3.signer.uri": "http://old", "signer.endpoint": "e"}, {}, None, "http://new/e"),
+        ({"s3.signer.endpoint": "https://s/e"}, {}, "http://c/r", "https://s/e"),
+        ({}, {"s3.signer.uri": "http://mine"}, None, "http://mine/v1/aws/s3/sign"),
+    ],
+)
+def test_where_requests_are_signed(config: dict[str, str], own: dict[str, str], route: str, expected: str) -> None:
+    assert url_of(signing_of({}, config, own), "http://c/api", route) == expected
+
+
+def test_what_a_signer_is_asked(server: Server) -> None:
+    server.with_table = {
+        "config": {**SIGNS, "s3.signer.endpoint": "sign/here", "token": "of-the-table"},
+        "remote-signing-config": {"headers": {"x-extra": ["a", "b"]}, "properties": {"id": "7"}},
+    }
+    location = {"location": "s3://bucket/t"}
+    table = RestCatalog("c", uri=server.uri, token="of-the-catalog").create_table("n.t", ROWS.schema, **location)
+    signed = {"uri": "http://s3/k?signed", "headers": {"Authorization": ["AWS4"], "x-amz-date": ["now"]}}
+    answers: list[Answer] = [
+        (200, signed, {"cache-control": control}) for control in ("private", "no-cache", "private")
+    ]
+    server.script(*answers, error(403, "ForbiddenException", "not yours"), ends="/sign/here")
+    for renewal in (table.storage.renewal, pickle.loads(pickle.dumps(table.storage)).renewal):
+        found = renewal.sign(
+            "POST", "eu-west-1", "http://s3/k?delete", [("a", "1"), ("a", "2"), ("b", "3")], "<Delete/>"
+        )
+        assert found[0] == "http://s3/k?signed"
+        assert found[1] == [("Authorization", "AWS4"), ("x-amz-date", "now")]
+        assert found[2] == (renewal is table.storage.renewal)
+        asked = server.asked[-1]
+        assert asked.headers["authorization"] == "Bearer of-the-table"
+        assert asked.headers["x-extra"] == "a, b"
+        assert asked.body == {
+            "method": "POST",
+            "region": "eu-west-1",
+            "uri": "http://s3/k?delete",
+            "headers": {"a": ["1", "2"], "b": ["3"]},
+            "properties": {"id": "7"},
+            "body": "<Delete/>",
+            "provider": "s3",
+        }
+    assert b"of-the-catalog" not in pickle.dumps(table.storage)
+    renewal.sign("GET", "eu-west-1", "http://s3/k", [], None)
+    assert {"body"} == set(asked.body) - set(server.asked[-1].body)
+    with pytest.raises(ice.IcefieldError, match="not yours"):
+        renewal.sign("GET", "eu-west-1", "http://s3/k", [], None)
+    server.script((200, {"uri": "http://s3/k"}, {}), ends="/sign/here")
+    with pytest.raises(ice.IcefieldError, match="no uri or no headers"):
+        renewal.sign("GET", "eu-west-1", "http://s3/k", [], None)
 
 
 def test_when_credentials_are_renewed() -> None:
@@ -414,3 +486,12 @@ def test_credentials_that_seem_to_have_expired_are_renewed_now_and_then(
         for _ in range(3):
             assert used(table) == "first"
         assert len(server.of("GET", "/tables/t")) == times
+
+
+def test_an_answer_without_credentials_is_not_taken_for_one() -> None:
+    given = Vended({"s3.access-key-id": "hush", "s3.session-token-expires-at-ms": "5"}, 5)
+    assert "hush" not in repr(given)
+    for answer in ({}, {"storage-credentials": []}, {"storage-credentials": [of("s3://other", s3__access_key_id="x")]}):
+        with pytest.raises(RESTError, match="no credentials for the location"):
+            again(answer, LOCATION, {}, given)
+    assert again(KEYS, LOCATION, {}, given).properties["s3.access-key-id"] == "k"

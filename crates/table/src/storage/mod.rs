@@ -32,7 +32,7 @@ pub(crate) use location::folders::{Folders, Way};
 pub(crate) use location::place::Parts;
 pub use location::place::{Place, Places};
 pub use location::{Location, Scheme};
-pub use renewal::{Renewal, Renewed};
+pub use renewal::{Renewal, Renewed, SignRequest, Signed};
 pub use secret::{HIDDEN, Secret, is_secret, redacted, shown};
 pub use store::faults::{Fault, FaultPlan};
 pub use store::traffic::Traffic;
@@ -461,7 +461,7 @@ impl Storage {
         let mut store: Arc<dyn Store> = match at.scheme {
             Scheme::File => Arc::new(local::Local),
             Scheme::Memory => Arc::new(memory::Memory),
-            _ => Arc::new(remote::Remote::open(at, properties)?),
+            _ => Arc::new(remote::Remote::open(at, properties, self.inner.renewing.as_ref())?),
         };
         if let Some(plan) = &self.inner.faults {
             store = faults::wrap(store, plan.clone());

@@ -51,6 +51,8 @@ const ADLS: &[Names<AzureConfigKey>] = &[
     (&["adls.endpoint"], AzureConfigKey::Endpoint),
 ];
 
+/// Whether another service signs each request to S3.
+const SIGNED: &str = "s3.remote-signing-enabled";
 /// Other properties that are read.
 const OTHERS: &[&str] = &[
     "s3.path-style-access",
@@ -59,6 +61,7 @@ const OTHERS: &[&str] = &[
     "s3.server-side-encryption",
     "s3.sse-kms-key-id",
     "adls.connection-string",
+    SIGNED,
     "tls.verify",
     "io.manifest.cache-enabled",
     ALLOWED_LOCATIONS,
@@ -210,6 +213,11 @@ pub(super) fn s3(bucket: &str, properties: &BTreeMap<String, String>) -> Result<
         builder = builder.with_virtual_hosted_style_request(!path_style);
     }
     Ok(builder)
+}
+
+/// Whether another service signs each request to S3.
+pub(super) fn is_signed(properties: &BTreeMap<String, String>) -> Result<bool> {
+    Ok(flag(properties, SIGNED)? == Some(true))
 }
 
 /// Server-side encryption of S3, by the store's configuration keys: Java's `s3.sse.*`, or PyIceberg's names.

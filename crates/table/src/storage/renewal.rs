@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 
 use super::properties;
 use crate::clock::now_ms;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// How long to wait after a renewal before another one, in milliseconds.
 const PAUSE_MS: i64 = 10_000;
@@ -19,6 +19,46 @@ pub trait Renewal: Any + fmt::Debug + Send + Sync {
     /// # Errors
     /// Why there are none. The storage goes on with those that it has, and asks again after a pause.
     fn renew(&self) -> Result<Renewed>;
+
+    /// Signs a request to S3, for a storage with the property `s3.remote-signing-enabled`; called by any number of threads.
+    ///
+    /// # Errors
+    /// Why it is not signed. The request is not sent.
+    fn sign(&self, request: &SignRequest) -> Result<Signed> {
+        Err(Error::unsupported(format!("signing {}: the credentials of this storage come from no signer", request.uri)))
+    }
+}
+
+/// A request to S3 that is to be signed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignRequest {
+    /// The method, in capitals.
+    pub method: String,
+    /// The region of the bucket.
+    pub region: String,
+    /// The whole URL.
+    pub uri: String,
+    /// The headers, in the order of the request.
+    pub headers: Vec<(String, String)>,
+    /// The body of a request that deletes objects, which the signer checks; `None` for all other requests.
+    pub body: Option<String>,
+}
+
+/// A signed request. It may have secrets for some minutes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Signed {
+    /// The URL that the request is sent to.
+    pub uri: String,
+    /// The headers to add.
+    pub headers: Vec<(String, String)>,
+    /// Whether the same request may be sent again with the same signature.
+    pub is_reusable: bool,
+}
+
+impl fmt::Debug for Signed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signed").field("is_reusable", &self.is_reusable).finish_non_exhaustive()
+    }
 }
 
 /// Properties of a storage whose credentials expire.
@@ -116,7 +156,6 @@ mod tests {
 
     use super::*;
     use crate::clock::set_for_thread;
-    use crate::error::Error;
     use crate::storage::Storage;
 
     /// Gives keys with their number, each valid for 100 s and due after 90; or fails.

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -74,6 +75,13 @@ class Client:
     def token(self) -> str | None:
         """Return the access token in use, empty if there is none; None if requests have other credentials."""
         return self._http.token()
+
+    def post(self, request: Request, token: str | None = None) -> Reply:
+        """Send a request that changes nothing to any URL, with another token if there is one."""
+        if token is None:
+            return self._http.send(request, repeatable=True)
+        authorized = {**request.headers, "authorization": f"Bearer {token}"}
+        return self._http.send(replace(request, headers=authorized), repeatable=True, has_credentials=True)
 
     def get(self, route: Route, names: Names, query: Mapping[str, str] | None = None) -> Reply:
         """Ask for something; the answer may have any status."""

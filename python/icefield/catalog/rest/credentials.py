@@ -9,15 +9,18 @@ from typing import Any, NamedTuple
 
 from icefield._inputs.secrets import redacted_url
 from icefield.catalog.rest.client import texts_of
-from icefield.errors import UnsupportedFeatureError
+from icefield.catalog.rest.signing import Signing, signing_of
+from icefield.errors import RESTError
 
-__all__ = ["Vended", "replaced", "vended", "warn_of_places"]
+__all__ = ["Vended", "again", "replaced", "vended", "warn_of_places"]
 
 #: Storage properties that a server may set; which files may be read, and what is verified, it may not.
 _OF_STORAGE = ("s3.", "gcs.", "adls.", "client.")
 _NOT_OF_SERVER = ("proxy-uri",)
 #: When credentials expire, in milliseconds from the epoch; names that end with a dot are followed by an account.
 _EXPIRIES = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms.")
+#: Whether the server signs each request to S3.
+_SIGNED = "s3.remote-signing-enabled"
 #: Properties that are credentials of S3.
 _S3_KEYS = ("s3.access-key-id", "client.access-key-id", "s3.role-arn", "client.role-arn", "s3.anonymous")
 #: The credentials of each store; ``client.`` is another prefix of those of S3, and an account may follow a last dot.
@@ -71,6 +74,12 @@ class Vended(NamedTuple):
     expires_ms: int | None = None
     #: When it is to be renewed: five minutes before, or after half of a shorter life.
     due_ms: float | None = None
+    #: How the server signs requests; None if it does not.
+    signing: Signing | None = None
+
+    def __repr__(self) -> str:
+        # Some of the properties are secrets.
+        return f"Vended({sorted(self.properties)}, expires_ms={self.expires_ms}, signing={self.signing!r})"
 
 
 def vended(answer: Mapping[str, Any], location: str, own: Mapping[str, str]) -> Vended:
@@ -85,26 +94,38 @@ def vended(answer: Mapping[str, Any], location: str, own: Mapping[str, str]) -> 
     own
         The properties of the catalog.
 
-    Raises
-    ------
-    UnsupportedFeatureError
-        If the server would sign each request for S3 itself.
-
     """
     found = _of_location(answer, location)
-    signs = found.get("s3.remote-signing-enabled", "").lower() == "true"
+    signing: Signing | None = None
+    # Keys make one request of each, and not two.
     if (
-        signs
+        {**own, **found}.get(_SIGNED, "").lower() == "true"
         and location.startswith(("s3:", "s3a:", "s3n:"))
         and not any(name in {**own, **found} for name in _S3_KEYS)
     ):
-        msg = (
-            "the server wants to sign each request to S3 itself (s3.remote-signing-enabled), which is not supported: "
-            "let it vend credentials, or set 's3.access-key-id' and 's3.secret-access-key'"
-        )
-        raise UnsupportedFeatureError(msg)
+        signing = signing_of(answer, texts_of(answer.get("config")), own)
+        found[_SIGNED] = "true"
+    else:
+        found.pop(_SIGNED, None)
     expires = _expiry(found)
-    return Vended(found, expires, None if expires is None else expires - min(_MARGIN_MS, (expires - _now_ms()) / 2))
+    due = None if expires is None else expires - min(_MARGIN_MS, (expires - _now_ms()) / 2)
+    return Vended(found, expires, due, signing)
+
+
+def again(answer: Mapping[str, Any], location: str, own: Mapping[str, str], given: Vended) -> Vended:
+    """Return the storage properties of a table with other credentials, from an answer that has nothing else.
+
+    Raises
+    ------
+    RESTError
+        If it has none for the location.
+
+    """
+    found = vended({**answer, "config": given.properties}, location, own)
+    if found.expires_ms is not None and not _of_location({**answer, "config": {}}, location):
+        # With the old ones taken for others, the storage would fail without a word of this.
+        raise RESTError("the answer of the server has no credentials for the location of the table")
+    return found if found.signing is None else found._replace(signing=given.signing)
 
 
 def warn_of_places(answer: Mapping[str, Any], table: Mapping[str, Any], what: str) -> None:

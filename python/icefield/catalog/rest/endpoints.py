@@ -41,6 +41,7 @@ TABLE_EXISTS = Route("HEAD", _TABLE)
 COMMIT_TABLE = Route("POST", _TABLE)
 DROP_TABLE = Route("DELETE", _TABLE)
 LOAD_CREDENTIALS = Route("GET", f"{_TABLE}/credentials")
+SIGN_REQUEST = Route("POST", f"{_TABLE}/sign")
 RENAME_TABLE = Route("POST", "/v1/{prefix}/tables/rename")
 COMMIT_TRANSACTION = Route("POST", "/v1/{prefix}/transactions/commit")
 REPORT_METRICS = Route("POST", f"{_TABLE}/metrics")
@@ -131,7 +132,8 @@ class Paths:
     """
 
     def __init__(self, base: str, prefix: str = "", separator: str = "%1F") -> None:
-        self._base = base.rstrip("/")
+        #: The URL of the catalog.
+        self.base = base.rstrip("/")
         # It may be encoded already.
         self._prefix = quote(prefix.strip("/"), safe="/%:@!$&'()*+,;=~")
         self._separator = separator
@@ -143,7 +145,7 @@ class Paths:
             parts = (value,) if isinstance(value, str) else value
             # Encoded as the server tells it, the separator is not taken for the same sign in a level.
             path = path.replace(f"{{{name}}}", self._separator.join(map(_encoded, parts)))
-        return self._base + path
+        return self.base + path
 
     def joined(self, namespace: tuple[str, ...]) -> str:
         """Return the levels of a namespace as one text, which is not encoded."""

@@ -11,7 +11,8 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from icefield._optional import require
 from icefield.catalog.rest.auth import HasToken
 from icefield.catalog.rest.messages import Reply, Request, asked
 from icefield.catalog.rest.settings import flag, number, under
-from icefield.errors import InvalidArgumentError, RESTError, ServiceUnavailableError
+from icefield.errors import IcefieldError, InvalidArgumentError, RESTError, ServiceUnavailableError
 
 if TYPE_CHECKING:
     import httpx
@@ -105,7 +106,7 @@ class Http:
             return None
         return self._auth.token() if isinstance(self._auth, HasToken) else None
 
-    def send(self, request: Request, *, repeatable: bool) -> Reply:
+    def send(self, request: Request, *, repeatable: bool, has_credentials: bool = False) -> Reply:
         """Send a request and return its answer, whatever its status.
 
         Parameters
@@ -114,6 +115,8 @@ class Http:
             The request, without credentials.
         repeatable
             Whether the server may receive it more than once.
+        has_credentials
+            Whether it goes with credentials of its own, instead of those of the catalog.
 
         Raises
         ------
@@ -126,7 +129,8 @@ class Http:
         attempt, renewed, processed = 0, False, False
         while True:
             # A request may wait for its token, which is asked for by another request.
-            signed = self._auth.headers(request)
+            with _before(request, processed=processed):
+                signed = {} if has_credentials else self._auth.headers(request)
             wait: float | None = None
             try:
                 reply = self._exchange(request, {**self._headers, **request.headers, **signed})
@@ -136,9 +140,11 @@ class Http:
                     raise
                 wait, why, processed = _backoff(attempt), str(error), True
             else:
-                if reply.status in _UNAUTHORIZED and not renewed and self._auth.renew(signed):
-                    renewed = True
-                    continue
+                if not has_credentials and reply.status in _UNAUTHORIZED and not renewed:
+                    with _before(request, processed=processed):
+                        renewed = self._auth.renew(signed)
+                    if renewed:
+                        continue
                 wait = self._wait(reply, attempt, repeatable=repeatable) if attempt < self._retries else None
                 if wait is None:
                     return replace(reply, repeated=processed, body=self._hidden(reply, request, signed))
@@ -233,6 +239,19 @@ class Http:
         return client
 
 
+@contextmanager
+def _before(request: Request, *, processed: bool) -> Iterator[None]:
+    """Let errors of getting credentials tell whether an earlier attempt at the request may have been carried out."""
+    try:
+        yield
+    except UnansweredError as error:
+        raise UnansweredError(str(error), sent=processed) from error
+    except IcefieldError as error:
+        if processed:
+            raise UnansweredError(f"{asked(request)}: {error}", sent=True) from error
+        raise
+
+
 def _text(what: str, problem: str, error: Exception) -> str:
     return f"{what}: {problem}: {redacted_url(str(error) or type(error).__name__)}"
 
@@ -295,7 +314,7 @@ def _seconds_after(header: str | None) -> float | None:
 
 def _headers(properties: Mapping[str, str]) -> dict[str, str]:
     made = {"accept": "application/json", "user-agent": f"icefield/{__version__}"}
-    # What the server may give: keys of storage, not a signer of requests.
+    # What the server may give: keys of storage, because to have each request signed takes two.
     made["x-iceberg-access-delegation"] = "vended-credentials"
     if agent := properties.get("rest.client.user-agent"):
         made["user-agent"] = agent

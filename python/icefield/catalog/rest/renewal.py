@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from icefield._core import Storage
 from icefield.catalog.rest.auth import Bearer, Nothing
-from icefield.catalog.rest.credentials import Vended, replaced, vended
+from icefield.catalog.rest.credentials import Vended, again, replaced
 from icefield.catalog.rest.errors import error_of, is_success
 from icefield.catalog.rest.http import Http
 from icefield.catalog.rest.messages import Request
-from icefield.errors import UnsupportedFeatureError
+from icefield.catalog.rest.signing import SignedRequest, Signing, signed_by
+from icefield.errors import IcefieldError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from icefield._inputs.identifiers import Identifier
 
-__all__ = ["CatalogRenewal", "CredentialsRoute", "ExecutorRenewal", "Lender", "transport_of"]
+__all__ = ["CatalogRenewal", "ExecutorRenewal", "Lender", "ServerRoute", "transport_of"]
 
 #: Properties of how a server is reached; secrets are not among them.
 _TRANSPORT = ("rest.client.max-retries", "rest.client.connection-timeout-ms", "rest.client.socket-timeout-ms", "ssl.")
 
+_LOGGER = logging.getLogger("icefield")
+
+#: Method, region, URL, headers and body of a request to S3.
+Unsigned = tuple[str, str, str, "list[tuple[str, str]]", "str | None"]
 Renewed = tuple[dict[str, str], "float | None", "float | None"]
 
 
-class CredentialsRoute(NamedTuple):
-    """How an executor asks for the credentials of one table."""
+class ServerRoute(NamedTuple):
+    """How an executor asks the server about one table."""
 
     url: str
-    #: The access token of the catalog, which expires; empty if the server wants none.
+    #: The access token, which expires; empty if the server wants none.
     token: str
     #: How the server is reached.
     properties: dict[str, str]
 
     def __repr__(self) -> str:
-        return f"CredentialsRoute({self.url!r})"
+        return f"ServerRoute({self.url!r})"
 
 
 class Lender(Protocol):
@@ -43,8 +50,14 @@ class Lender(Protocol):
     def _vended_again(self, name: Identifier, location: str, given: Vended) -> Vended:
         """Ask for other credentials of a table."""
 
-    def _credentials_route(self, name: Identifier) -> CredentialsRoute | None:
+    def _credentials_route(self, name: Identifier) -> ServerRoute | None:
         """Return how an executor asks for them; None if it cannot."""
+
+    def _signer_route(self, name: Identifier, signing: Signing) -> ServerRoute | None:
+        """Return how an executor has requests signed; None if it cannot."""
+
+    def _signed(self, name: Identifier, signing: Signing, request: Unsigned) -> SignedRequest:
+        """Have a request signed."""
 
 
 class CatalogRenewal:
@@ -86,11 +99,27 @@ class CatalogRenewal:
         self.given = self._catalog._vended_again(self._name, self.location, self.given)  # noqa: SLF001
         return replaced(self._below, self.given.properties), self.due_ms, self.expires_ms
 
+    def sign(
+        self, method: str, region: str, uri: str, headers: list[tuple[str, str]], body: str | None
+    ) -> SignedRequest:
+        """Have the server of the catalog sign a request to S3."""
+        if (signing := self.given.signing) is None:
+            raise UnsupportedFeatureError("the server does not sign requests for this table")
+        return self._catalog._signed(self._name, signing, (method, region, uri, headers, body))  # noqa: SLF001
+
     def __reduce__(self) -> tuple[object, ...]:
         # Without what storage does not read, and without credentials of the user that those of the table replace.
         parts: Any = Storage(replaced(self._below, self.given.properties)).__reduce__()
-        route = self._catalog._credentials_route(self._name)  # noqa: SLF001
-        return ExecutorRenewal, (self.location, self.given, parts[1][0], route)
+        route: ServerRoute | None = None
+        try:
+            if self.expires_ms is not None:
+                route = self._catalog._credentials_route(self._name)  # noqa: SLF001
+        except IcefieldError as error:
+            # The credentials are valid for a while, which may be all that the job needs.
+            _LOGGER.warning("executors cannot renew the credentials of the storage: %s", error)
+        signing = self.given.signing
+        signer = None if signing is None else self._catalog._signer_route(self._name, signing)  # noqa: SLF001
+        return ExecutorRenewal, (self.location, self.given, parts[1][0], route, signer)
 
 
 class ExecutorRenewal:
@@ -106,11 +135,24 @@ class ExecutorRenewal:
         The storage properties that the credentials are added to.
     route
         How to ask for others; None if the server does not offer it, or would want a secret.
+    signer
+        How requests to S3 are signed; None if they are not, or the server would want a secret.
 
     """
 
-    def __init__(self, location: str, given: Vended, below: Mapping[str, str], route: CredentialsRoute | None) -> None:
+    def __init__(
+        self,
+        location: str,
+        given: Vended,
+        below: Mapping[str, str],
+        route: ServerRoute | None,
+        signer: ServerRoute | None = None,
+    ) -> None:
         self.location, self.given, self._below, self._route = location, given, below, route
+        self._signer = signer
+        self._connecting = threading.Lock()
+        #: The connection to the signer, which is used by each request.
+        self._http: Http | None = None
 
     @property
     def due_ms(self) -> float | None:
@@ -145,11 +187,40 @@ class ExecutorRenewal:
             http.close()
         if not is_success(reply):
             raise error_of(reply)
-        self.given = vended({**reply.json(), "config": self.given.properties}, self.location, self._below)
+        self.given = again(reply.json(), self.location, self._below, self.given)
         return replaced(self._below, self.given.properties), self.due_ms, self.expires_ms
 
+    def sign(
+        self, method: str, region: str, uri: str, headers: list[tuple[str, str]], body: str | None
+    ) -> SignedRequest:
+        """Have the server sign a request to S3.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            If the server takes no bearer token.
+
+        """
+        if self._signer is None or self.given.signing is None:
+            msg = (
+                "outside of the process with the catalog, requests to S3 are signed only if the server takes a bearer "
+                "token"
+            )
+            raise UnsupportedFeatureError(msg)
+        url, token, properties = self._signer
+        with self._connecting:
+            if self._http is None:
+                self._http = Http(properties, Bearer(token) if token else Nothing())
+            http = self._http
+        return signed_by(
+            lambda request: http.send(request, repeatable=True),
+            url,
+            self.given.signing,
+            (method, region, uri, headers, body),
+        )
+
     def __reduce__(self) -> tuple[object, ...]:
-        return ExecutorRenewal, (self.location, self.given, self._below, self._route)
+        return ExecutorRenewal, (self.location, self.given, self._below, self._route, self._signer)
 
 
 def transport_of(properties: Mapping[str, str]) -> dict[str, str]:

@@ -16,16 +16,18 @@ from icefield.catalog.base import CommitTableResponse, TableDefinition
 from icefield.catalog.locations import absolute_location
 from icefield.catalog.rest import endpoints
 from icefield.catalog.rest.client import texts_of
-from icefield.catalog.rest.credentials import Vended, replaced, vended, warn_of_places
+from icefield.catalog.rest.credentials import Vended, again, replaced, vended, warn_of_places
 from icefield.catalog.rest.errors import Meanings, error_of, is_success, outcome_of
 from icefield.catalog.rest.http import UnansweredError
 from icefield.catalog.rest.messages import Reply
 from icefield.catalog.rest.names import dotted, identifiers_of, named, table_of
 from icefield.catalog.rest.namespaces import RestNamespaces
 from icefield.catalog.rest.planning import ServerPlanner, is_planned_by_server
-from icefield.catalog.rest.renewal import CatalogRenewal, CredentialsRoute, ExecutorRenewal, transport_of
+from icefield.catalog.rest.renewal import CatalogRenewal, ExecutorRenewal, ServerRoute, Unsigned, transport_of
 from icefield.catalog.rest.reports import Report, Reports, commit_report, reporter_named, scan_report
 from icefield.catalog.rest.settings import flag, number
+from icefield.catalog.rest.signing import SignedRequest, Signing, signed_by, url_of
+from icefield.catalog.rest.snapshots import completed, loads_refs
 from icefield.errors import (
     CommitFailedException,
     CommitStateUnknownException,
@@ -34,8 +36,11 @@ from icefield.errors import (
     InvalidArgumentError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    OAuthError,
     RESTError,
     TableAlreadyExistsError,
+    TableReplacedError,
+    UnauthorizedError,
     UnsupportedFeatureError,
 )
 from icefield.table import CreateTableTransaction, Table
@@ -64,6 +69,8 @@ class _Loaded(NamedTuple):
     at: float
     #: Whether the server plans its scans; None if the answer does not say.
     planned: bool | None = None
+    #: Whether it has only the snapshots that branches and tags name.
+    of_refs: bool = False
 
 
 class RestTables(RestNamespaces):
@@ -73,7 +80,7 @@ class RestTables(RestNamespaces):
         super().__init__(name, **properties)
         self._remembering = Lock()
         #: The tables last seen, by name, the last one at the end; each with all credentials that the server gives.
-        self._seen: OrderedDict[Identifier, _Loaded] = OrderedDict()
+        self._seen: OrderedDict[tuple[Identifier, bool], _Loaded] = OrderedDict()
         own = revealed(self.properties)
         named_reporter = own.get("metrics-reporter-impl")
         self._reporter = None if named_reporter is None else reporter_named(named_reporter)
@@ -96,8 +103,8 @@ class RestTables(RestNamespaces):
 
     def load_table(self, identifier: IdentifierLike) -> Table:
         """Load the current state of a table."""
-        loaded = self._load(identifier)
-        return self._table(identifier, loaded)
+        of_refs = loads_refs(self._client.config.properties)
+        return self._table(identifier, self._load(identifier, of_refs=of_refs))
 
     def load_table_metadata(self, identifier: IdentifierLike) -> CommitTableResponse:
         """Return the current metadata of a table; the server sends them only if they have changed."""
@@ -288,23 +295,28 @@ class RestTables(RestNamespaces):
 
     # What servers answer
 
-    def _load(self, identifier: IdentifierLike) -> _Loaded:
+    def _load(self, identifier: IdentifierLike, *, of_refs: bool = False) -> _Loaded:
         namespace, name = table_of(identifier)
-        known = self._remembered((*namespace, name))
+        known = self._remembered((*namespace, name), of_refs=of_refs)
         headers = {"if-none-match": known.etag} if known is not None and known.etag else {}
-        reply = self._client.send(endpoints.LOAD_TABLE, {"namespace": namespace, "table": name}, headers=headers)
+        reply = self._client.send(
+            endpoints.LOAD_TABLE,
+            {"namespace": namespace, "table": name},
+            query={"snapshots": "refs"} if of_refs else None,
+            headers=headers,
+        )
         if reply.status == 304 and known is not None:  # noqa: PLR2004
             return known
         if not is_success(reply):
             self._forget(identifier)
             raise error_of(reply, self._missing(identifier))
-        return self._keep(identifier, self._read(reply))
+        return self._keep(identifier, self._read(reply)._replace(of_refs=of_refs))
 
     def _committed(self, identifier: IdentifierLike, reply: Reply) -> CommitTableResponse:
         """Return the table in the answer to a commit, which has no credentials by the protocol."""
         namespace, name = table_of(identifier)
         with self._remembering:
-            known = self._seen.get((*namespace, name))
+            known = self._seen.get(((*namespace, name), False)) or self._seen.get(((*namespace, name), True))
         loaded = self._read(reply, Vended({}) if known is None else known.vended)
         if known is not None and _place(known) == _place(loaded):
             self._keep(identifier, loaded)
@@ -345,7 +357,19 @@ class RestTables(RestNamespaces):
         found, (namespace, table) = loaded.response, table_of(identifier)
         name = (*namespace, table)
         storage = self._storage_of(loaded.vended, name, found.metadata.location)
-        return Table(name, TableState.of(storage, found.metadata_location, found.metadata), self)
+        made = Table(name, TableState.of(storage, found.metadata_location, found.metadata), self)
+        if loaded.of_refs:
+            made._rest = lambda: self._completed(name, storage, found)  # noqa: SLF001
+        return made
+
+    def _completed(self, name: Identifier, storage: Storage, known: CommitTableResponse) -> TableState:
+        """Return a table with the snapshots that it was loaded without."""
+        whole = self._load(name).response
+        if whole.metadata_location == known.metadata_location:
+            return TableState.of(storage, whole.metadata_location, whole.metadata)
+        if whole.metadata.table_uuid != known.metadata.table_uuid:
+            raise TableReplacedError(f"{dotted(name)} is another table now: load it again")
+        return TableState.of(storage, known.metadata_location, completed(known.metadata, whole.metadata))
 
     def _attached(self, identifier: Identifier, state: TableState) -> TableState:
         known = state.storage.renewal
@@ -364,11 +388,11 @@ class RestTables(RestNamespaces):
         if self._client.config.endpoints.offer(endpoints.LOAD_CREDENTIALS):
             names: dict[str, str | Identifier] = {"namespace": name[:-1], "table": name[-1]}
             answer = self._client.json(endpoints.LOAD_CREDENTIALS, names, self._missing(name))
-            return vended({**answer, "config": given.properties}, location, self._storage_properties())
+            return again(answer, location, self._storage_properties(), given)
         self._forget(name)
         return self._load(name).vended
 
-    def _credentials_route(self, name: Identifier) -> CredentialsRoute | None:
+    def _credentials_route(self, name: Identifier) -> ServerRoute | None:
         """Return how an executor asks for the credentials of a table; None if it cannot."""
         config = self._client.config
         if not config.endpoints.offer(endpoints.LOAD_CREDENTIALS):
@@ -377,7 +401,25 @@ class RestTables(RestNamespaces):
             return None
         url = config.paths.of(endpoints.LOAD_CREDENTIALS, {"namespace": name[:-1], "table": name[-1]})
         token = self._client.token()
-        return None if token is None else CredentialsRoute(url, token, transport_of(config.properties))
+        return None if token is None else ServerRoute(url, token, transport_of(config.properties))
+
+    def _signer_url(self, name: Identifier, signing: Signing) -> str:
+        config = self._client.config
+        route: str | None = None
+        if config.endpoints.offer(endpoints.SIGN_REQUEST):
+            route = config.paths.of(endpoints.SIGN_REQUEST, {"namespace": name[:-1], "table": name[-1]})
+        return url_of(signing, config.paths.base, route)
+
+    def _signer_route(self, name: Identifier, signing: Signing) -> ServerRoute | None:
+        """Return how an executor has requests signed; None if it cannot."""
+        token = self._client.token() if signing.token is None else signing.token
+        properties = transport_of(self._client.config.properties)
+        return None if token is None else ServerRoute(self._signer_url(name, signing), token, properties)
+
+    def _signed(self, name: Identifier, signing: Signing, request: Unsigned) -> SignedRequest:
+        """Have the server sign a request, with the token of the table if it has one."""
+        url = self._signer_url(name, signing)
+        return signed_by(lambda asked: self._client.post(asked, signing.token), url, signing, request)
 
     def _opened(self, identifier: IdentifierLike, state: TableState) -> Table:
         namespace, name = table_of(identifier)
@@ -396,8 +438,9 @@ class RestTables(RestNamespaces):
         """
         if not given.properties:
             return self.storage
-        renews = bool(name) and given.expires_ms is not None
-        key = (name if renews else (), tuple(sorted(given.properties.items())))
+        renews = bool(name) and (given.expires_ms is not None or given.signing is not None)
+        signing = (given.signing.uri, given.signing.endpoint, given.signing.token) if given.signing else ()
+        key = (name if renews else (), (*sorted(given.properties.items()), *(("signing", str(one)) for one in signing)))
         with self._remembering:
             if (found := self._storages.pop(key, None)) is None:
                 below = self._storage_properties()
@@ -413,10 +456,10 @@ class RestTables(RestNamespaces):
     def _most(self) -> int:
         return number(self._client.config.properties, "rest-table-cache.max-entries", 100)
 
-    def _remembered(self, name: Identifier) -> _Loaded | None:
+    def _remembered(self, name: Identifier, *, of_refs: bool = False) -> _Loaded | None:
         oldest = number(self._client.config.properties, "rest-table-cache.expire-after-write-ms", 300_000) / 1000
         with self._remembering:
-            found = self._seen.get(name)
+            found = self._seen.get((name, of_refs))
         if found is None or time.monotonic() - found.at > oldest:
             return None
         # New credentials come with the whole answer only.
@@ -427,8 +470,8 @@ class RestTables(RestNamespaces):
         namespace, table = table_of(identifier)
         name = (*namespace, table)
         with self._remembering:
-            self._seen.pop(name, None)
-            self._seen[name] = loaded
+            self._seen.pop((name, loaded.of_refs), None)
+            self._seen[name, loaded.of_refs] = loaded
             if loaded.planned is not None:
                 (self._planned.add if loaded.planned else self._planned.discard)(name)
             while len(self._seen) > self._most():
@@ -438,7 +481,8 @@ class RestTables(RestNamespaces):
     def _forget(self, identifier: IdentifierLike) -> None:
         namespace, name = table_of(identifier)
         with self._remembering:
-            self._seen.pop((*namespace, name), None)
+            for of_refs in (False, True):
+                self._seen.pop(((*namespace, name), of_refs), None)
 
     # Changes, and what their answers mean
 
@@ -490,10 +534,19 @@ class RestTables(RestNamespaces):
 
         """
         try:
+            _ = self._client.config
+        except UnansweredError as error:
+            raise CommitFailedException(str(error)) from error
+        try:
             reply = self._client.send(route, names, body=body)
         except UnansweredError as error:
             kind = CommitStateUnknownException if error.sent else CommitFailedException
             raise kind(str(error)) from error
+        except (OAuthError, UnauthorizedError) as error:
+            # The request was not sent: there was no token for it.
+            if route not in (endpoints.COMMIT_TABLE, endpoints.COMMIT_TRANSACTION):
+                raise
+            raise CommitFailedException(str(error)) from error
         if not is_success(reply):
             raise outcome_of(reply, meanings, once=self._client.config.has_keys)
         return reply

@@ -10,6 +10,7 @@ pub(super) mod local;
 pub(super) mod memory;
 mod read_at;
 pub(super) mod remote;
+pub(super) mod signing;
 pub(super) mod traffic;
 pub(super) mod unwritten;
 

@@ -7,14 +7,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
+use object_store::aws::AmazonS3ConfigKey;
 use object_store::path::Path;
 use object_store::{
-    GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, WriteMultipart,
+    CredentialProvider, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    WriteMultipart,
 };
 
-use super::{PAGE, answers, credentials};
+use super::credentials::{Following, Opened};
+use super::{PAGE, answers, credentials, signing};
 use crate::error::{Error, Result};
 use crate::runtime;
+use crate::storage::renewal::Renewing;
 use crate::storage::{Entry, Existing, Location, Output, Pages, Scheme, Store, properties};
 
 /// Objects up to this size are written with one request, larger ones in parts of this size.
@@ -33,12 +37,32 @@ pub(in crate::storage) struct Remote {
 }
 
 impl Remote {
-    pub(in crate::storage) fn open(at: &Location, options: &BTreeMap<String, String>) -> Result<Self> {
+    pub(in crate::storage) fn open(
+        at: &Location,
+        options: &BTreeMap<String, String>,
+        renewing: Option<&Arc<Renewing>>,
+    ) -> Result<Self> {
         credentials::provide_cryptography();
         let built: object_store::Result<Arc<dyn ObjectStore>> = match at.scheme {
-            Scheme::S3 => credentials::s3(properties::s3(&at.authority, options)?, credentials::LIMIT),
-            Scheme::Gcs => credentials::gcs(properties::gcs(&at.authority, options)?, credentials::LIMIT),
-            Scheme::Azure => credentials::azure(properties::azure(&at.authority, options)?, credentials::LIMIT),
+            Scheme::S3 if properties::is_signed(options)? => signed(at, options, renewing)?,
+            Scheme::S3 => {
+                let following = following(at, renewing, |authority, now| {
+                    Ok(properties::s3(authority, now)?.build()?.credentials().clone())
+                });
+                credentials::s3(properties::s3(&at.authority, options)?, credentials::LIMIT, following)
+            }
+            Scheme::Gcs => {
+                let following = following(at, renewing, |authority, now| {
+                    Ok(properties::gcs(authority, now)?.build()?.credentials().clone())
+                });
+                credentials::gcs(properties::gcs(&at.authority, options)?, credentials::LIMIT, following)
+            }
+            Scheme::Azure => {
+                let following = following(at, renewing, |authority, now| {
+                    Ok(properties::azure(authority, now)?.build()?.credentials().clone())
+                });
+                credentials::azure(properties::azure(&at.authority, options)?, credentials::LIMIT, following)
+            }
             Scheme::Http => object_store::http::HttpBuilder::new()
                 .with_url(at.authority.as_str())
                 .with_client_options(properties::http(&at.authority, options)?)
@@ -54,6 +78,33 @@ impl Remote {
         })?;
         Ok(Self { store })
     }
+}
+
+/// A store of S3 whose requests another service signs.
+fn signed(
+    at: &Location,
+    options: &BTreeMap<String, String>,
+    renewing: Option<&Arc<Renewing>>,
+) -> Result<object_store::Result<Arc<dyn ObjectStore>>> {
+    let Some(renewing) = renewing else {
+        return Err(Error::unsupported(format!(
+            "{at}: s3.remote-signing-enabled is for the tables of a REST catalog, whose server signs the requests"
+        )));
+    };
+    let builder = properties::s3(&at.authority, options)?.with_skip_signature(true);
+    let region = builder.get_config_value(&AmazonS3ConfigKey::Region).unwrap_or_else(|| "us-east-1".to_owned());
+    let connector = signing::Connector { signer: renewing.source().clone(), region };
+    Ok(builder.with_http_connector(connector).build().map(|store| Arc::new(store) as _))
+}
+
+/// The credentials of each moment, if they are renewed: for requests of what began before a renewal, such as an upload.
+fn following<C: Send + Sync + 'static>(
+    at: &Location,
+    renewing: Option<&Arc<Renewing>>,
+    open: fn(&str, &BTreeMap<String, String>) -> Opened<C>,
+) -> Option<Arc<dyn CredentialProvider<Credential = C>>> {
+    let authority = at.authority.clone();
+    Some(Following::of(renewing?.clone(), move |properties| open(&authority, properties)))
 }
 
 /// The key as written: nothing is encoded or decoded, except in a URL with a query.
