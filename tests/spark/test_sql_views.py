@@ -214,6 +214,7 @@ REFUSED = [
     ("ALTER VIEW old UNSET TBLPROPERTIES ('a')", "the view has no property a"),
     ("ALTER VIEW old SET TBLPROPERTIES ('location' = 'b')", "property 'location' of a view is not set by statements"),
     ("SELECT * FROM old VERSION AS OF 1", "views have no versions to read AS OF"),
+    ("SELECT a.id FROM old a JOIN old VERSION AS OF 1 b", "views have no versions to read AS OF"),
     ("SELECT * FROM old.files", "table db.old does not exist"),
     ("SHOW PARTITIONS old", "c.db.old is a view"),
     ("SELECT * FROM trino", "line 1, column 15: view db.trino has no query in the dialect spark; it has: trino"),

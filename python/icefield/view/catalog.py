@@ -306,7 +306,9 @@ def _version(
     default_namespace: IdentifierLike | None,
     default_catalog: str | None,
 ) -> ViewVersion:
-    given = queries if isinstance(queries, ViewVersion) else ViewVersion(queries, parts_of(identifier)[:-1])
+    given = queries if isinstance(queries, ViewVersion) else ViewVersion(queries)
+    if not given.default_namespace:
+        given = replace(given, default_namespace=parts_of(identifier)[:-1])
     if default_namespace is not None:
         given = replace(given, default_namespace=parts_of(default_namespace) if default_namespace else ())
     if default_catalog is not None:

@@ -360,3 +360,8 @@ def test_a_new_view_takes_no_folder_that_has_files(tmp_path: Path) -> None:
     view = catalog.create_view("n.a", schema, {"spark": "SELECT 1"})
     assert view.location().startswith(f"{table.location()}-")
     assert catalog.create_view("n.v", schema, {"spark": "SELECT 1"}).location() == f"file://{tmp_path}/n/v"
+
+
+def test_a_version_without_a_namespace_is_in_that_of_the_view(catalog: ice.Catalog) -> None:
+    made = catalog.create_view("n.v", COLUMNS, ViewVersion(SPARK))
+    assert made.current_version().default_namespace == ("n",)

@@ -37,6 +37,8 @@ Args: TypeAlias = Mapping[str, object] | Sequence[object] | None
 
 #: How many rows stand for those of the first table of a query, of the next one more: which distinguishes them.
 _FIRST_NUMBER = 7_000_000_000
+#: The refusal of the time of a view.
+_NO_VERSIONS = "views have no versions to read AS OF"
 #: Functions that return the current catalog or namespace.
 CURRENT = ("current_catalog", "current_database", "current_schema")
 #: Properties that Spark reserves, and what sets what they are about.
@@ -279,6 +281,8 @@ class Run:
         """Return the name of the private view of a table or view."""
         key = (target.catalog_name, *target.identifier)
         if (stacked := private.known.get(key)) is not None:
+            if use.moment is not None:
+                raise self.statement.refusal(use.name.end, _NO_VERSIONS)
             return stacked
         moment = self.text(use.moment.value) if use.moment else ""
         if (table := private.tables.get((key, moment))) is not None:
@@ -290,7 +294,7 @@ class Run:
                 if (view := view_of(target)) is None:
                     raise
                 if use.moment is not None:
-                    raise self.statement.refusal(use.name.end, "views have no versions to read AS OF") from None
+                    raise self.statement.refusal(use.name.end, _NO_VERSIONS) from None
                 return self._stacked(target, view, private)
         source = self.source(chosen, use.moment, use.name, use.star)
         name = self._name()
