@@ -16,6 +16,7 @@ from html import escape
 from pathlib import Path
 from urllib.parse import parse_qs, quote
 
+import pyarrow as pa
 import pytest
 
 import icefield as ice
@@ -24,7 +25,7 @@ from icefield._core import HIDDEN
 from icefield.catalog.rest import RestCatalog
 from icefield.catalog.rest.messages import Request
 from icefield.catalog.rest.sigv4 import Keys, sign
-from worlds.rest_server import Answer, Asked, Server, error, served
+from worlds.rest_server import Answer, Asked, Breaks, Server, error, served
 
 
 class Guard:
@@ -377,3 +378,22 @@ def test_nobody_sees_the_secrets(server: Server, guard: Guard, caplog: pytest.Lo
     assert b"HUSH1" not in pickle.dumps(catalog.storage)
     copy = pickle.loads(pickle.dumps(catalog))
     assert copy.list_namespaces() == [("n",)]
+
+
+def test_a_commit_without_a_token_is_certainly_not_made(server: Server, guard: Guard) -> None:
+    table = RestCatalog("c", uri=server.uri, credential="id:secret").create_table("n.t", pa.schema({"id": pa.int64()}))
+    table.append(pa.table({"id": [1]}))
+    guard.valid.clear()
+    server.script(*[error(400, "invalid_client", "no more")] * 9, ends="/tokens")
+    files = sorted(server.folder.rglob("*.parquet"))
+    with pytest.raises(errors.OAuthError, match="no token was given"):
+        table.append(pa.table({"id": [2]}))
+    assert sorted(server.folder.rglob("*.parquet")) == files
+    # So it is where the server of tokens breaks the connection, which says nothing about the commit.
+    server.instead.pop(0)
+    server.script(*[Breaks()] * 20, ends="/tokens")
+    with pytest.raises(errors.IcefieldError) as raised:
+        RestCatalog("c", uri=server.uri, credential="id:secret", **{"rest.client.max-retries": "0"}).commit_table(
+            "n.t", [], [{"action": "set-properties", "updates": {"k": "v"}}]
+        )
+    assert not isinstance(raised.value, errors.CommitStateUnknownException)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,6 +14,8 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
+from icefield.catalog.rest import reports
+from icefield.catalog.rest.reports import Reports
 from worlds.rest_server import Asked, Breaks, Server, error, served
 
 ROWS = pa.table({"id": [1, 2], "region": ["eu", "us"]})
@@ -157,3 +160,18 @@ def test_reports_are_logged(server: Server, caplog: pytest.LogCaptureFixture) ->
         catalog.create_table("n.t", ROWS.schema).append(ROWS)
     assert '"report-type": "commit-report"' in caplog.text
     assert sent(server) == []
+
+
+def test_the_thread_ends_when_there_is_nothing_to_send(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports, "_IDLE", 0.01)
+    taken: list[object] = []
+    sends = Reports(lambda table, report: taken.append((table, report)))
+    before = threading.active_count()
+    for number in range(3):
+        sends.add(("n", "t"), {"number": number})
+        sends.finish()
+        end = time.monotonic() + 10
+        while threading.active_count() > before and time.monotonic() < end:
+            time.sleep(0.001)
+        assert threading.active_count() == before
+    assert taken == [(("n", "t"), {"number": number}) for number in range(3)]

@@ -30,6 +30,8 @@ Reporter: TypeAlias = Callable[[Report], object]
 _WAITING = 100
 #: How long the end of a catalog waits for its reports, in seconds.
 _PATIENCE = 2.0
+#: How long the thread waits for another report, in seconds.
+_IDLE = 30.0
 _NANOS = "nanoseconds"
 _LOGGER = logging.getLogger("icefield")
 #: What Java calls the metrics of a scan that have other names here.
@@ -205,10 +207,10 @@ class Reports:
             if self._process != os.getpid():
                 self._process, self._waiting = os.getpid(), queue.Queue(_WAITING)
                 threading.Thread(target=self._work, args=(self._waiting,), daemon=True).start()
-        try:
-            self._waiting.put_nowait((table, report))
-        except queue.Full:
-            _LOGGER.debug("a report about %s is left out: too many wait", ".".join(table))
+            try:
+                self._waiting.put_nowait((table, report))
+            except queue.Full:
+                _LOGGER.debug("a report about %s is left out: too many wait", ".".join(table))
 
     def finish(self) -> None:
         """Wait a short time for the reports that are not sent yet."""
@@ -218,7 +220,16 @@ class Reports:
 
     def _work(self, waiting: queue.Queue[tuple[tuple[str, ...], Report]]) -> None:
         while True:
-            table, report = waiting.get()
+            try:
+                table, report = waiting.get(timeout=_IDLE)
+            except queue.Empty:
+                with self._starting:
+                    # A thread for each catalog ever used would be too many; the next report starts another.
+                    if waiting.empty():
+                        if self._waiting is waiting:
+                            self._process = None
+                        return
+                continue
             try:
                 self._send(table, report)
             except Exception as error:  # noqa: BLE001 - a report is never worth an error
