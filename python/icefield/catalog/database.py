@@ -171,6 +171,23 @@ def url_of(uri: str) -> sa.URL:
     return url
 
 
+#: Limits of libpq, so that no commit waits forever for a server that went away: to connect, and for signs of life.
+_LIMITS = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+
+
+def _open_postgres(url: sa.URL) -> sa.Engine:
+    # What the URL sets goes before.
+    limits = {name: value for name, value in _LIMITS.items() if name not in url.query}
+    engine: sa.Engine = sqlalchemy().create_engine(url, pool_pre_ping=True, connect_args=limits)
+    return engine
+
+
 def _open(uri: str) -> sa.Engine:
     """Open an engine for the database of this URL."""
     url = url_of(uri)
@@ -182,7 +199,7 @@ def _open(uri: str) -> sa.Engine:
         msg = f"catalogs in a {backend!r} database are not supported; supported: sqlite, postgresql"
         raise UnsupportedFeatureError(msg)
     try:
-        engine = open_sqlite(url) if backend == "sqlite" else sqlalchemy().create_engine(url, pool_pre_ping=True)
+        engine = open_sqlite(url) if backend == "sqlite" else _open_postgres(url)
     except _exc().NoSuchModuleError:
         raise InvalidArgumentError(f"unknown database driver {url.drivername!r}") from None
     except _exc().ArgumentError as error:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
-from icefield.catalog import load_catalog
+from icefield.catalog import database, load_catalog
 from icefield.catalog.sql import SqlCatalog
 from icefield.errors import (
     CommitFailedException,
@@ -382,3 +382,21 @@ def test_secrets_are_not_printed(tmp_path):
     with pytest.raises(StorageError, match="catalog the database") as failure:
         SqlCatalog("c", uri="postgresql://me:hush@127.0.0.1:1/db")
     assert "hush" not in str(failure.value)
+
+
+def test_connections_to_postgres_have_limits() -> None:
+    sqlalchemy = pytest.importorskip("sqlalchemy")
+    pytest.importorskip("psycopg")
+    engine = database._open("postgresql://me@nowhere/db?connect_timeout=3")
+    found: dict[str, object] = {}
+
+    def stop(_: object, __: object, ___: object, parameters: dict[str, object]) -> None:
+        found.update(parameters)
+        raise sqlalchemy.exc.ArgumentError("stop")
+
+    sqlalchemy.event.listen(engine, "do_connect", stop)
+    with pytest.raises(sqlalchemy.exc.ArgumentError):
+        engine.connect()
+    assert found["connect_timeout"] == "3"
+    assert found["tcp_user_timeout"] == 60_000
+    assert found["keepalives_count"] == 3
