@@ -162,3 +162,31 @@ def test_pages_and_row_groups_that_cannot_match_are_not_fetched(
     read = sum(size for _, size in server.files())
     size = sum(file["file_size_in_bytes"] for file in table.scan().plan_files().files)
     assert read < share * size, f"{read} of {size} bytes"
+
+
+def test_checks_ask_once_for_what_branches_and_vectors_share(tmp_path: Path, server: Server) -> None:
+    catalog = ice.load_catalog("here", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}")
+    catalog.create_namespace("n")
+    properties = {"format-version": "3", "write.delete.mode": "merge-on-read"}
+    table = catalog.create_table("n.t", pa.schema({"part": pa.int64(), "id": pa.int64()}), partition_by="part")
+    table.update_properties(properties)
+    parts = 8
+    table.append(pa.table({"part": [*range(parts)] * 2, "id": [1] * parts + [2] * parts}))
+    table.delete("id = 2")
+    vectors = table.inspect.delete_files()["file_path"].to_pylist()
+    for _ in range(3):
+        table.append(pa.table({"part": [0], "id": [1]}))
+        snapshot = table.current_snapshot()
+        assert snapshot is not None
+        table.manage_snapshots().create_tag(snapshot.snapshot_id, f"tag{snapshot.snapshot_id}").commit()
+    place = table.metadata_location.replace(f"file://{tmp_path}", server.url)
+    opened = ice.Table.from_metadata(place, relocate={f"file://{tmp_path}": server.url})
+    server.asked.clear()
+    assert opened.fsck("footers").ok
+    asked = [name for name, _ in server.asked]
+    manifests = [name for name in asked if name.endswith("avro") and not name.startswith(("snap-", "HEAD"))]
+    # For its entries, and once for the current snapshot and all tags.
+    assert {manifests.count(name) for name in set(manifests)} == {2}
+    # Its size, the end of its footer, and the footer.
+    assert (len(vectors), len(set(vectors))) == (parts, 1)
+    assert len([name for name in asked if name.endswith(".puffin")]) == 3

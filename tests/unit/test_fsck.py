@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,6 +156,58 @@ def listed(change: Callable[[Fields], object]) -> Callable[[World], ice.Table]:
     return damaged
 
 
+def older_vector(world: World) -> ice.Table:
+    """Add a deletion vector before its data file, so that it does not apply."""
+    source = world.empty()
+    source.append(ROWS)
+    data = DataFile(**fields_of(source.inspect.files().to_pylist()[0]))
+    source.delete("id = 6")
+    fields = fields_of(source.inspect.delete_files().to_pylist()[0])
+    table = world.empty()
+    table.update_snapshot().row_delta().add_deletes(DeleteFile(content="position_deletes", **fields)).commit()
+    table.update_snapshot().fast_append().append_data_file(data).commit()
+    return table
+
+
+def partitioned_by_text(world: World) -> ice.Table:
+    """Add a file of one region to the partition of another."""
+    tables = []
+    for _ in range(2):
+        world.tables += 1
+        schema = pa.schema({"region": pa.string(), "id": pa.int64()})
+        tables.append(world.catalog.create_table(f"db.t{world.tables}", schema, partition_spec=["region"]))
+    source, table = tables
+    source.append(pa.table({"region": ["US", "US"], "id": [1, 2]}))
+    fields = fields_of(source.inspect.files().to_pylist()[0])
+    fields["partition"] = {"region": "EU"}
+    table.update_snapshot().fast_append().append_data_file(DataFile(**fields)).commit()
+    return table
+
+
+def deleted_rows(equality: bool) -> Callable[[World], ice.Table]:
+    """Damage the rows of a position or an equality delete file of version 2; its footer is sound."""
+
+    def damaged(world: World) -> ice.Table:
+        table = sound_deletes(world)
+        rows = table.inspect.delete_files().to_pylist()
+        (path,) = (local(row["file_path"]) for row in rows if bool(row["equality_ids"]) == equality)
+        overwrite(path, 4, b"\xff" * 40)
+        return table
+
+    return damaged
+
+
+def sound_deletes(world: World) -> ice.Table:
+    world.tables += 1
+    properties = {"format-version": "2", "write.delete.mode": "merge-on-read"}
+    table = world.catalog.create_table(f"db.t{world.tables}", ROWS.schema, properties=properties)
+    table.append(ROWS)
+    table.delete("id = 6")
+    with table.upsert_stream("id") as stream:
+        stream.delete(ROWS.slice(2, 1))
+    return table
+
+
 def data_file(table: ice.Table) -> Path:
     return local(table.inspect.data_files()["file_path"][0].as_py())
 
@@ -254,6 +309,16 @@ CASES: list[tuple[Callable[[World], ice.Table], CheckLevel, str, str]] = [
     (vector(lambda f: f.update(content_offset=1 << 40)), "manifests", "vector-fields", "content_offset"),
     (vector(lambda f: f.update(referenced_data_file="/gone")), "manifests", "vector-dangling", "referenced_data_file"),
     (vector(lambda f: f.update(record_count=50)), "manifests", "vector-rows", "record_count"),
+    (older_vector, "manifests", "vector-sequence-number", "sequence_number"),
+    (
+        vector(lambda f: f["partition"].update(day=ROWS["day"][0].as_py().replace(day=2))),
+        "manifests",
+        "vector-partition",
+        "partition",
+    ),
+    (partitioned_by_text, "manifests", "entry-partition", "partition.region"),
+    (deleted_rows(equality=False), "rows", "file-unreadable", ""),
+    (deleted_rows(equality=True), "rows", "file-unreadable", ""),
     (disk(lambda t: data_file(t).unlink()), "files", "file-missing", ""),
     (disk(lambda t: cut(data_file(t), 1)), "files", "file-size", "file_size_in_bytes"),
     (disk(lambda t: statistics(t).unlink()), "files", "statistics-missing", ""),
@@ -316,6 +381,12 @@ def test_a_sound_table_has_no_findings(world: World) -> None:
     assert json.loads(report.to_json())["rows"] == 8
 
 
+def test_rows_of_delete_files_are_read(world: World) -> None:
+    report = sound_deletes(world).fsck("rows")
+    assert report.findings == [], report
+    assert (report.files, report.rows) == (3, 4 + 1 + 1)
+
+
 def test_findings_are_counted_beyond_those_returned(world: World) -> None:
     table = entry(lambda f: f.update(sort_order_id=3, split_offsets=[40, 4]))(world)
     report = table.fsck(max_findings=1)
@@ -366,3 +437,19 @@ def test_errors_take_the_place_of_warnings(world: World) -> None:
         wrong.update_snapshot().fast_append().append_data_file(DataFile(**given)).commit()
     report = wrong.fsck("footers", max_findings=1)
     assert (report.warnings > 0, [finding.severity for finding in report.findings]) == (True, ["error"])
+
+
+def test_memory_does_not_grow_with_the_number_of_tags(world: World) -> None:
+    """What one snapshot takes was counted again for each tag, so that tables with many tags could not be checked."""
+    table = world.catalog.create_table("db.tagged", pa.schema({"part": pa.int64()}), partition_spec=["part"])
+    table.append(pa.table({"part": range(200)}))
+    for number in range(25):
+        table.append(pa.table({"part": [number]}))
+        snapshot = table.current_snapshot()
+        assert snapshot is not None
+        table.manage_snapshots().create_tag(snapshot.snapshot_id, f"tag{number}").commit()
+    code = f"import icefield as ice; print(ice.Table.from_metadata({table.metadata_location!r}).fsck())"
+    # The files of all tags together take three times this, those of one a tenth.
+    environment = {**os.environ, "ICEFIELD_OPERATION_MEMORY": "100000"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("CheckReport(0 errors, 0 warnings in 26 snapshots"), done.stderr

@@ -33,13 +33,15 @@ class Advice:
     bytes: int
     #: Its cost in requests: files that a scan or a commit reads in addition.
     requests: int
-    #: The call that repairs it, in Python.
+    #: The call that repairs it, in Python, or several with semicolons; empty if it needs a decision, which the message
+    #: says.
     repair: str
 
     def __str__(self) -> str:
         subject = f" ({self.subject})" if self.subject else ""
         cost = f"{size_of(self.bytes)}, {counted(self.requests, 'request')}"
-        return printable(f"{self.name}{subject}: {self.message}; {cost}; repair: {self.repair}")
+        repair = f"; repair: {self.repair}" if self.repair else ""
+        return printable(f"{self.name}{subject}: {self.message}; {cost}{repair}")
 
 
 class Diagnosis(list[Advice]):

@@ -193,7 +193,7 @@ fn fsck(
         return Err(InvalidArgumentError::new_err(message).into());
     };
     let state = state.get();
-    let options = FsckOptions { level: *level, most: most.0 };
+    let options = FsckOptions { level: *level, most: most.0, only_current: false };
     let report = detached(py, || check(&state.storage.0, &state.committed, options))??;
     let findings = report.findings.into_iter().map(|found| {
         let is_error = found.severity == Severity::Error;

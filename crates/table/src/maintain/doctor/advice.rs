@@ -13,6 +13,12 @@ pub struct Advice {
     pub bytes: u64,
     /// What it costs in requests: files that a scan or a commit reads in addition.
     pub requests: u64,
-    /// The call that repairs it, in Python.
+    /// The call that repairs it, in Python, or several with semicolons; empty if somebody has to decide how.
     pub repair: String,
+}
+
+/// A text as Python writes it.
+pub(super) fn quoted(text: &str) -> String {
+    // Texts of JSON are texts of Python.
+    serde_json::Value::from(text).to_string()
 }

@@ -6,7 +6,7 @@ use icefield_format::metadata::properties::{
     METADATA_PREVIOUS_VERSIONS_MAX,
 };
 
-use super::advice::Advice;
+use super::advice::{Advice, quoted};
 use super::survey::{OfPartition, Survey};
 use crate::commit::Committed;
 use crate::error::Result;
@@ -19,6 +19,8 @@ const SKEW: u64 = 10;
 /// Partitions that a table needs for skew and smallness to matter.
 const PARTITIONS: usize = 4;
 const MANY_PARTITIONS: usize = 100;
+/// Files that are not sorted matter from this part of all bytes on: one in as many.
+const UNSORTED: u64 = 10;
 /// Metadata files larger than this make each commit slow.
 const LARGE_METADATA: u64 = 8 << 20;
 
@@ -28,11 +30,14 @@ pub(super) fn of_files(metadata: &TableMetadata, survey: &Survey) -> Result<Vec<
     found.extend(small_files(survey));
     found.extend(deletes(metadata, survey));
     found.extend(partitions(survey));
-    let (files, bytes) = survey.unsorted;
-    if files > 0 {
+    let ((files, bytes), all) = (survey.unsorted, survey.partitions.values().map(|partition| partition.bytes).sum());
+    // The repair writes every file again, which single appends of other writers are not worth.
+    if files > 0 && bytes.saturating_mul(UNSORTED) >= all {
         found.push(Advice {
             name: "unsorted-files",
-            message: format!("{files} data files are not sorted as the table's sort order says"),
+            message: format!(
+                "{files} data files are not sorted as the table's sort order says; the repair writes {all} bytes"
+            ),
             bytes,
             repair: "table.maintenance.compact(strategy=\"sort\", options={\"rewrite-all\": \"true\"})".to_owned(),
             ..Advice::default()
@@ -46,8 +51,9 @@ pub(super) fn of_files(metadata: &TableMetadata, survey: &Survey) -> Result<Vec<
             bytes: unbounded.bytes,
             requests: unbounded.files,
             repair: format!(
-                "table.update_properties({{\"write.metadata.metrics.column.{column}\": \"truncate(16)\"}}), then \
-                 table.maintenance.compact(options={{\"rewrite-all\": \"true\"}})"
+                "table.update_properties({{{}: \"truncate(16)\"}}); \
+                 table.maintenance.compact(options={{\"rewrite-all\": \"true\"}})",
+                quoted(&format!("write.metadata.metrics.column.{column}"))
             ),
             subject: column,
         });
@@ -133,10 +139,13 @@ fn partitions(survey: &Survey) -> Option<Advice> {
         return Some(Advice {
             name: "skewed-partitions",
             subject: name.to_owned(),
-            message: format!("a partition has {largest} bytes, the median one {median}"),
+            message: format!(
+                "a partition has {largest} bytes, the median one {median}; a further partition field, such as a bucket of \
+                 a key, divides it (table.update_spec(), then a compaction with rewrite-all)"
+            ),
             bytes: largest - median,
             requests: files,
-            repair: "table.update_spec().add_field(column, \"bucket[16]\").commit()".to_owned(),
+            ..Advice::default()
         });
     }
     let files = sizes.iter().map(|(_, files, _)| files).sum::<u64>();
@@ -145,10 +154,13 @@ fn partitions(survey: &Survey) -> Option<Advice> {
     let is_small = median.saturating_mul(64) < survey.target;
     (sizes.len() >= MANY_PARTITIONS && is_small).then(|| Advice {
         name: "small-partitions",
-        message: format!("half of the {} partitions have at most {median} bytes", sizes.len()),
+        message: format!(
+            "half of the {} partitions have at most {median} bytes; a coarser transform, such as month instead of day, makes \
+             fewer (table.update_spec(), then a compaction with rewrite-all)",
+            sizes.len()
+        ),
         bytes,
         requests: files.saturating_sub(needed),
-        repair: "table.update_spec(): use a coarser transform, such as month instead of day".to_owned(),
         ..Advice::default()
     })
 }

@@ -26,7 +26,7 @@ use survey::Survey;
 pub fn doctor(storage: &Storage, table: &Committed) -> Result<Vec<Advice>> {
     let limits = limits()?;
     let metadata = &table.metadata;
-    let report = fsck(storage, table, FsckOptions { level: Level::Manifests, most: 1 })?;
+    let report = fsck(storage, table, FsckOptions { level: Level::Manifests, most: 1, only_current: true })?;
     let mut found = properties::contradictions(metadata)?;
     found.extend(old_snapshots(table)?);
     // The damage is the finding if it makes manifests unreadable.

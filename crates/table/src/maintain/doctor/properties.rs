@@ -8,7 +8,7 @@ use icefield_format::metadata::properties::{
     WRITE_TARGET_FILE_SIZE_BYTES,
 };
 
-use super::advice::Advice;
+use super::advice::{Advice, quoted};
 use crate::error::Result;
 
 /// Snapshots above which keeping all of them makes metadata large.
@@ -21,8 +21,8 @@ pub(super) fn contradictions(metadata: &TableMetadata) -> Result<Vec<Advice>> {
     let mut found = Vec::new();
     let mut add = |name: &str, value: Option<&str>, message: String| {
         let repair = match value {
-            Some(value) => format!("table.update_properties({{\"{name}\": \"{value}\"}})"),
-            None => format!("table.update_properties(removals=\"{name}\")"),
+            Some(value) => format!("table.update_properties({{{}: {}}})", quoted(name), quoted(value)),
+            None => format!("table.update_properties(removals={})", quoted(name)),
         };
         found.push(Advice { name: "properties", subject: name.to_owned(), message, repair, ..Advice::default() });
     };

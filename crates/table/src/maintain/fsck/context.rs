@@ -1,12 +1,13 @@
 //! A check under way: what it compares, and what it has found.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use icefield_format::Limits;
 use icefield_format::limits::Held;
 use icefield_format::metadata::TableMetadata;
+use icefield_format::puffin::Footer;
 
 use crate::commit::Committed;
 use crate::error::{Error, Result};
@@ -68,11 +69,13 @@ pub struct FsckOptions {
     pub level: Level,
     /// Maximum number of findings that are returned; all are counted.
     pub most: usize,
+    /// Whether files are compared with each other in the current snapshot only, and not in each branch and tag.
+    pub only_current: bool,
 }
 
 impl Default for FsckOptions {
     fn default() -> Self {
-        Self { level: Level::default(), most: 10_000 }
+        Self { level: Level::default(), most: 10_000, only_current: false }
     }
 }
 
@@ -112,9 +115,54 @@ pub(super) struct State {
     pub(super) held: Held,
     /// Hashes of the files that were checked.
     pub(super) seen: HashSet<u64>,
+    /// Puffin files with several deletion vectors, by hashes of their paths.
+    pub(super) puffins: HashMap<u64, Arc<Puffin>>,
     /// Why the check cannot go on.
     pub(super) failed: Option<Error>,
 }
+
+/// A Puffin file whose deletion vectors are checked, by several threads: the first one reads, the others wait.
+#[derive(Debug, Default)]
+pub(super) struct Puffin {
+    /// Its size as it is stored.
+    size: Mutex<Option<u64>>,
+    /// Its footer, from the level on that reads them.
+    footer: Mutex<Option<Arc<PuffinFooter>>>,
+}
+
+impl Puffin {
+    /// The size, which `ask` finds out.
+    pub(super) fn size(&self, ask: impl FnOnce() -> Result<u64>) -> Result<u64> {
+        let known = &mut *locked(&self.size);
+        match known {
+            Some(size) => Ok(*size),
+            None => Ok(*known.insert(ask()?)),
+        }
+    }
+
+    /// The footer, which `read` reads.
+    pub(super) fn footer(&self, read: impl FnOnce() -> Result<Footer>) -> Result<Arc<PuffinFooter>> {
+        let known = &mut *locked(&self.footer);
+        if let Some(known) = known {
+            return Ok(known.clone());
+        }
+        let footer = read()?;
+        let places = footer.blobs.iter().enumerate().map(|(at, blob)| ((blob.offset, blob.length), at));
+        let blobs = places.collect();
+        Ok(known.insert(Arc::new(PuffinFooter { footer, blobs })).clone())
+    }
+}
+
+/// The footer of a Puffin file, and which blob is where.
+#[derive(Debug)]
+pub(super) struct PuffinFooter {
+    pub(super) footer: Footer,
+    /// The blobs by offset and length.
+    pub(super) blobs: HashMap<(u64, u64), usize>,
+}
+
+/// As many Puffin files are remembered: manifests list the vectors of one together.
+const MOST_PUFFINS: usize = 64;
 
 /// A place in a table that findings are about.
 #[derive(Debug, Clone, Copy)]
@@ -132,7 +180,13 @@ impl std::fmt::Debug for Check<'_> {
 
 impl<'a> Check<'a> {
     pub(super) fn new(storage: &'a Storage, table: &'a Committed, limits: &'a Limits, options: FsckOptions) -> Self {
-        let state = State { report: FsckReport::default(), held: limits.held(), seen: HashSet::new(), failed: None };
+        let state = State {
+            report: FsckReport::default(),
+            held: limits.held(),
+            seen: HashSet::new(),
+            puffins: HashMap::new(),
+            failed: None,
+        };
         Self {
             storage,
             metadata: &table.metadata,
@@ -190,6 +244,16 @@ impl<'a> Check<'a> {
             return false;
         }
         true
+    }
+
+    /// The Puffin file with this path.
+    pub(super) fn puffin(&self, path: &str) -> Arc<Puffin> {
+        let hash = self.hash.hash_one(path);
+        let puffins = &mut locked(&self.state).puffins;
+        if puffins.len() >= MOST_PUFFINS && !puffins.contains_key(&hash) {
+            puffins.clear();
+        }
+        puffins.entry(hash).or_default().clone()
     }
 
     pub(super) fn count(&self, add: impl FnOnce(&mut FsckReport)) {

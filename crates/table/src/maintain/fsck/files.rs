@@ -10,7 +10,7 @@ use icefield_format::types::arrow::{has_ids, with_mapped_ids};
 use icefield_format::types::{NAME_MAPPING_PROPERTY, NameMapping, PrimitiveType};
 use icefield_format::value::binary;
 
-use super::context::{At, Check, Level};
+use super::context::{At, Check, Level, Puffin};
 use super::listed::Listed;
 use super::metrics::{is_truncated, order, primitive, shown};
 use super::rows;
@@ -47,7 +47,14 @@ pub(super) fn check(check: &Check<'_>, manifest: &Listed, entry: &ManifestEntry)
     if check.is_new(key) {
         check.count(|report| report.files += 1);
     }
-    let size = match check.storage.size(&file.file_path) {
+    // A Puffin file may have thousands of vectors: it is asked for once, and not for each.
+    let puffin = is_vector.then(|| check.puffin(&file.file_path));
+    let ask = || check.storage.size(&file.file_path);
+    let size = match &puffin {
+        Some(puffin) => puffin.size(ask),
+        None => ask(),
+    };
+    let size = match size {
         Ok(size) => size,
         Err(error) => return check.unread(at, "file-missing", "file-unreadable", error),
     };
@@ -57,9 +64,9 @@ pub(super) fn check(check: &Check<'_>, manifest: &Listed, entry: &ManifestEntry)
     if check.options.level < Level::Footers {
         return;
     }
-    let result = match is_vector {
-        true => check_vector(check, at, file, size),
-        false => check_footer(check, at, file, size),
+    let result = match &puffin {
+        Some(puffin) => check_vector(check, at, file, puffin, size),
+        None => check_footer(check, at, file, size),
     };
     if let Err(error) = result {
         return check.unread(at, "file-missing", "file-unreadable", error);
@@ -157,12 +164,13 @@ fn footer_of(check: &Check<'_>, storage: &Storage, path: &str, size: u64) -> Res
     Ok((Footer::from_end(&end, size, check.limits).map_err(corrupt)?, length))
 }
 
-fn check_vector(check: &Check<'_>, at: At<'_>, file: &DataFile, size: u64) -> Result<()> {
+fn check_vector(check: &Check<'_>, at: At<'_>, file: &DataFile, puffin: &Puffin, size: u64) -> Result<()> {
     let (storage, size) = &check.storage.decrypting(&FileRef { size, ..FileRef::of_file(file) })?;
-    let (footer, _) = footer_of(check, storage, &file.file_path, *size)?;
+    let known = puffin.footer(|| Ok(footer_of(check, storage, &file.file_path, *size)?.0))?;
+    let footer = &known.footer;
     let (Some(offset), Some(length)) = (file.content_offset, file.content_size_in_bytes) else { return Ok(()) };
     let (Ok(offset), Ok(length)) = (u64::try_from(offset), u64::try_from(length)) else { return Ok(()) };
-    let blob = footer.blobs.iter().find(|blob| (blob.offset, blob.length) == (offset, length));
+    let blob = known.blobs.get(&(offset, length)).and_then(|at| footer.blobs.get(*at));
     match blob.filter(|blob| blob.ty == puffin::DELETION_VECTOR) {
         None => {
             let blobs: Vec<(u64, u64)> = footer.blobs.iter().map(|blob| (blob.offset, blob.length)).collect();

@@ -1,8 +1,9 @@
 //! Checks a table: its metadata against its manifests, and these against the files that they list.
 //!
 //! Nothing is changed. Each difference is a [`Finding`] that names the file and the field, with the expected and the
-//! found value. Every manifest is read once, whatever the number of snapshots that list it; of files only hashes of
-//! their paths are kept.
+//! found value. Every manifest is read once for its entries, and once more for the files of the current snapshot, of
+//! branches and of tags, whatever their number, as far as they fit into memory; of files only hashes of their paths are
+//! kept.
 
 mod context;
 mod entries;

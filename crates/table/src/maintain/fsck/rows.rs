@@ -12,6 +12,7 @@ use icefield_format::encryption::HiddenBytes;
 use icefield_format::expr::Expression;
 use icefield_format::manifest::{DataFile, FileContent, ManifestEntry};
 use icefield_format::spec::PartitionField;
+use icefield_format::types::reserved::{DELETE_FILE_PATH, DELETE_FILE_POS};
 use icefield_format::types::{Field, NAME_MAPPING_PROPERTY, NameMapping, PrimitiveType, Schema, Type};
 use icefield_format::value::{Value, binary};
 
@@ -29,11 +30,16 @@ use crate::read::task;
 /// Reads all rows of a data or delete file.
 pub(super) fn check(check: &Check<'_>, at: At<'_>, entry: &ManifestEntry) -> Result<()> {
     let file = &entry.file;
-    if file.content != FileContent::Data {
-        return Ok(());
-    }
     let Some(spec) = check.metadata.partition_spec(file.partition_spec_id) else { return Ok(()) };
-    let schema = &readable(check)?;
+    let schema = match file.content {
+        FileContent::Data => readable(check)?,
+        FileContent::PositionDeletes => position_deletes()?,
+        FileContent::EqualityDeletes => match equality_columns(check, file)? {
+            Some(schema) => schema,
+            None => return Ok(()),
+        },
+    };
+    let schema = &schema;
     let columns: Vec<Column<'_>> =
         schema.fields().iter().map(|field| Column::of(field, file)).collect::<Result<_>>()?;
     let mapping = check.metadata.property(NAME_MAPPING_PROPERTY).and_then(|text| NameMapping::parse(text).ok());
@@ -63,7 +69,9 @@ pub(super) fn check(check: &Check<'_>, at: At<'_>, entry: &ManifestEntry) -> Res
         for (column, values) in columns.iter().zip(batch.columns()) {
             seen.entry(column.field.id).or_default().add(column, values)?;
         }
-        check_partition(check, at, file, schema, &batch)?;
+        if file.content == FileContent::Data {
+            check_partition(check, at, file, schema, &batch)?;
+        }
         if !check.goes_on() {
             return Ok(());
         }
@@ -189,6 +197,27 @@ fn readable(check: &Check<'_>) -> Result<Arc<Schema>> {
     }
     let fields = current.fields().iter().filter(|field| !changed(field)).cloned().collect();
     Ok(Arc::new(Schema::new(current.schema_id(), fields)?))
+}
+
+/// The columns of position delete files.
+fn position_deletes() -> Result<Arc<Schema>> {
+    let path = DELETE_FILE_PATH.to_field();
+    let position = DELETE_FILE_POS.to_field();
+    Ok(Arc::new(Schema::new(0, vec![path, position])?))
+}
+
+/// The columns that an equality delete file compares; `None` if they are within structs, or have had other types.
+fn equality_columns(check: &Check<'_>, file: &DataFile) -> Result<Option<Arc<Schema>>> {
+    let mut fields = Vec::new();
+    for id in file.equality_ids.iter().flatten() {
+        let mut schemas = std::iter::once(check.metadata.current_schema()).chain(check.metadata.schemas().iter().rev());
+        let found = schemas.find_map(|schema| schema.fields().iter().find(|field| field.id == *id));
+        match found.filter(|field| !has_other_types(check, *id, &field.ty)) {
+            Some(field) => fields.push(field.clone()),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(Arc::new(Schema::new(0, fields)?)))
 }
 
 /// All rows must belong to the partition of their file.

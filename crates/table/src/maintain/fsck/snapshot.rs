@@ -3,53 +3,131 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::BuildHasher;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use icefield_format::limits::Held;
 use icefield_format::manifest::{Entries, FileContent, FileFormat, ManifestEntry, Metrics, Status};
 use icefield_format::metadata::Snapshot;
+use icefield_format::value::Value;
 
 use super::context::{Check, OF_A_HASH};
 use super::listed::{Listed, listed, read};
-use crate::error::Result;
+use crate::commit::ManifestKey;
+use crate::error::{Error, Result};
 use crate::snapshot::parallel::{locked, side_by_side};
+
+/// As many bytes of manifests are kept for the other branches and tags, which mostly list the same ones.
+const MOST_KEPT: usize = 128 << 20;
+
+/// What is compared of a live file.
+struct Compared {
+    /// The row of its entry, by which its path is found again.
+    row: usize,
+    /// Of its path, of a vector also of its offset.
+    hash: u64,
+    content: FileContent,
+    rows: i64,
+    size: i64,
+    first_row_id: Option<i64>,
+    sequence_number: Option<i64>,
+    /// Of its spec and its partition.
+    partition: u64,
+    vector: Option<Box<Vector>>,
+}
+
+/// The paths of a deletion vector and of its data file.
+struct Vector {
+    path: String,
+    target: String,
+}
+
+impl Compared {
+    fn of(check: &Check<'_>, row: usize, entry: &ManifestEntry) -> Self {
+        let file = &entry.file;
+        let is_vector = file.content != FileContent::Data && file.format() == Some(FileFormat::Puffin);
+        let target = file.referenced_data_file.as_ref().filter(|_| is_vector);
+        let vector = |target: &String| Box::new(Vector { path: file.file_path.clone(), target: target.clone() });
+        let hash = match file.content {
+            FileContent::Data => check.hash.hash_one(&file.file_path),
+            _ => check.hash.hash_one((&file.file_path, file.content_offset)),
+        };
+        // Manifests from before a promotion have the older type.
+        let widened = |value: &Option<Value>| match value {
+            Some(Value::Int(number)) => Some(Value::Long(i64::from(*number))),
+            Some(Value::Float(number)) => Some(Value::Double(f64::from(*number))),
+            other => other.clone(),
+        };
+        let partition: Vec<Option<Value>> = file.partition.iter().map(widened).collect();
+        Self {
+            row,
+            hash,
+            content: file.content,
+            rows: file.record_count,
+            size: file.content_size_in_bytes.unwrap_or(file.file_size_in_bytes),
+            first_row_id: file.first_row_id,
+            sequence_number: entry.sequence_number,
+            partition: check.hash.hash_one((file.partition_spec_id, format!("{partition:?}"))),
+            vector: target.map(vector),
+        }
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>() + self.vector.as_ref().map_or(0, |vector| vector.memory())
+    }
+}
+
+impl Vector {
+    fn memory(&self) -> usize {
+        size_of::<Self>() + self.path.len() + self.target.len()
+    }
+}
+
+/// Live files of manifests that several snapshots may list.
+#[derive(Default)]
+struct Kept {
+    files: HashMap<ManifestKey, Arc<Vec<Compared>>>,
+    bytes: usize,
+}
 
 /// A live data file.
 struct Data {
     rows: i64,
     first_row_id: Option<i64>,
+    sequence_number: Option<i64>,
+    partition: u64,
 }
 
-/// A live deletion vector.
-struct Vector {
-    path: String,
-    manifest: String,
-    target: String,
-    rows: i64,
+/// A live deletion vector, by its manifest and its place in that.
+struct LiveVector {
+    manifest: usize,
+    files: Arc<Vec<Compared>>,
+    place: usize,
 }
 
-#[derive(Default)]
 struct Live {
     data: HashMap<u64, Data>,
     deletes: HashSet<u64>,
-    vectors: Vec<Vector>,
+    vectors: Vec<LiveVector>,
     totals: BTreeMap<&'static str, i64>,
     is_whole: bool,
+    held: Held,
 }
 
 pub(super) fn check(check: &Check<'_>) -> Result<()> {
-    let mut done = HashSet::new();
-    let heads = check.metadata.all_refs().map(|(_, head)| head.snapshot_id);
-    let heads = heads.chain(check.metadata.current_snapshot_id());
+    let (mut done, kept) = (HashSet::new(), Mutex::new(Kept::default()));
+    let current = check.metadata.current_snapshot_id();
+    let others = check.metadata.all_refs().map(|(_, head)| head.snapshot_id);
+    let heads = current.into_iter().chain(others.filter(|_| !check.options.only_current));
     for snapshot in heads.filter_map(|id| check.metadata.snapshot(id)) {
         if done.insert(snapshot.snapshot_id) && check.goes_on() {
-            check_snapshot(check, snapshot)?;
+            check_snapshot(check, snapshot, &kept)?;
         }
     }
     Ok(())
 }
 
-fn check_snapshot(check: &Check<'_>, snapshot: &Snapshot) -> Result<()> {
-    let live = Mutex::new(Live { is_whole: true, ..Live::default() });
+fn check_snapshot(check: &Check<'_>, snapshot: &Snapshot, kept: &Mutex<Kept>) -> Result<()> {
+    let live = Mutex::new(Live::new(check));
     let mut manifests = listed(check, snapshot, false);
     let mut known = HashSet::new();
     // A manifest that is listed twice is a finding of its own.
@@ -58,14 +136,16 @@ fn check_snapshot(check: &Check<'_>, snapshot: &Snapshot) -> Result<()> {
     {
         return Ok(());
     }
-    let failed: Mutex<Option<crate::Error>> = Mutex::new(None);
-    side_by_side(check.storage, check.metadata.location(), &manifests, |manifest| {
+    let failed: Mutex<Option<Error>> = Mutex::new(None);
+    let numbers: Vec<usize> = (0..manifests.len()).collect();
+    side_by_side(check.storage, check.metadata.location(), &numbers, |number| {
+        let Some(manifest) = manifests.get(*number) else { return };
         if !check.goes_on() || locked(&failed).is_some() {
             return;
         }
-        match read(check, manifest, Metrics::none()) {
-            Ok((_, entries)) => {
-                if let Err(error) = add(check, manifest, &entries, &live) {
+        match compared(check, manifest, kept) {
+            Ok(files) => {
+                if let Err(error) = add(check, *number, manifest, &files, &live) {
                     *locked(&failed) = Some(error);
                 }
             }
@@ -73,11 +153,11 @@ fn check_snapshot(check: &Check<'_>, snapshot: &Snapshot) -> Result<()> {
             Err(_) => locked(&live).is_whole = false,
         }
     });
-    if let Some(error) = failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+    if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(error);
     }
-    let live = live.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    check_vectors(check, &live);
+    let live = live.into_inner().unwrap_or_else(PoisonError::into_inner);
+    check_vectors(check, &manifests, &live);
     if live.is_whole {
         check_row_ids(check, snapshot, &live);
         check_totals(check, snapshot, &live);
@@ -85,87 +165,149 @@ fn check_snapshot(check: &Check<'_>, snapshot: &Snapshot) -> Result<()> {
     Ok(())
 }
 
-fn add(check: &Check<'_>, manifest: &Listed, entries: &Entries, live: &Mutex<Live>) -> Result<()> {
+/// The live files of a manifest.
+fn compared(check: &Check<'_>, manifest: &Listed, kept: &Mutex<Kept>) -> Result<Arc<Vec<Compared>>> {
+    let key = ManifestKey::of(&manifest.file);
+    let known = locked(kept).files.get(&key).cloned();
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let (_, entries) = read(check, manifest, Metrics::none())?;
+    let mut files = Vec::new();
     for row in 0..entries.len() {
         if entries.status_of(row)? == Status::Deleted {
             continue;
         }
         // An entry that cannot be read is a finding already.
-        let Ok(entry) = entries.entry(row, manifest.file.partition_spec_id) else { continue };
-        locked(&check.state).held.keep(2 * OF_A_HASH + size_of::<Data>())?;
-        let path = &manifest.file.manifest_path;
-        let is_first = locked(live).add(check, path, &entry);
-        if !is_first {
-            check.at(&entry.file.file_path, path).error(
-                "file-listed-twice",
-                "file_path",
-                "once",
-                "twice in a snapshot",
-            );
+        if let Ok(entry) = entries.entry(row, manifest.file.partition_spec_id) {
+            files.push(Compared::of(check, row, &entry));
         }
+    }
+    let bytes = files.iter().map(Compared::memory).sum::<usize>();
+    let files = Arc::new(files);
+    let kept = &mut *locked(kept);
+    if kept.bytes.saturating_add(bytes) <= MOST_KEPT {
+        kept.bytes += bytes;
+        kept.files.insert(key, files.clone());
+    }
+    Ok(files)
+}
+
+fn add(
+    check: &Check<'_>,
+    number: usize,
+    manifest: &Listed,
+    files: &Arc<Vec<Compared>>,
+    live: &Mutex<Live>,
+) -> Result<()> {
+    let mut twice = Vec::new();
+    {
+        let live = &mut *locked(live);
+        for (place, file) in files.iter().enumerate() {
+            live.held.keep(2 * OF_A_HASH + size_of::<Data>())?;
+            if !live.add(number, files, place, file)? {
+                twice.push(file.row);
+            }
+        }
+    }
+    if twice.is_empty() {
+        return Ok(());
+    }
+    let (_, entries) = read(check, manifest, Metrics::none())?;
+    for row in twice {
+        let path = path_of(&entries, row);
+        check.at(&path, &manifest.file.manifest_path).error(
+            "file-listed-twice",
+            "file_path",
+            "once",
+            "twice in a snapshot",
+        );
     }
     Ok(())
 }
 
+fn path_of(entries: &Entries, row: usize) -> String {
+    if row < entries.len() { entries.file_path.value(row).to_owned() } else { String::new() }
+}
+
 impl Live {
+    fn new(check: &Check<'_>) -> Self {
+        Self {
+            data: HashMap::new(),
+            deletes: HashSet::new(),
+            vectors: Vec::new(),
+            totals: BTreeMap::new(),
+            is_whole: true,
+            held: check.limits.held(),
+        }
+    }
+
     /// Adds a file; returns whether it was not listed before.
-    fn add(&mut self, check: &Check<'_>, manifest: &str, entry: &ManifestEntry) -> bool {
-        let file = &entry.file;
+    fn add(&mut self, manifest: usize, files: &Arc<Vec<Compared>>, place: usize, file: &Compared) -> Result<bool> {
         let mut count = |name: &'static str, by: i64| {
             let total = self.totals.entry(name).or_default();
             *total = total.saturating_add(by);
         };
-        count("total-files-size", file.content_size_in_bytes.unwrap_or(file.file_size_in_bytes));
+        count("total-files-size", file.size);
         match file.content {
             FileContent::Data => {
                 count("total-data-files", 1);
-                count("total-records", file.record_count);
-                let data = Data { rows: file.record_count, first_row_id: file.first_row_id };
-                return self.data.insert(check.hash.hash_one(&file.file_path), data).is_none();
+                count("total-records", file.rows);
+                let data = Data {
+                    rows: file.rows,
+                    first_row_id: file.first_row_id,
+                    sequence_number: file.sequence_number,
+                    partition: file.partition,
+                };
+                return Ok(self.data.insert(file.hash, data).is_none());
             }
             FileContent::PositionDeletes => {
                 count("total-delete-files", 1);
-                count("total-position-deletes", file.record_count);
+                count("total-position-deletes", file.rows);
             }
             FileContent::EqualityDeletes => {
                 count("total-delete-files", 1);
-                count("total-equality-deletes", file.record_count);
+                count("total-equality-deletes", file.rows);
             }
         }
-        if file.format() == Some(FileFormat::Puffin)
-            && let Some(target) = &file.referenced_data_file
-        {
-            self.vectors.push(Vector {
-                path: file.file_path.clone(),
-                manifest: manifest.to_owned(),
-                target: target.clone(),
-                rows: file.record_count,
-            });
+        if let Some(vector) = &file.vector {
+            self.held.keep(size_of::<LiveVector>() + vector.memory())?;
+            self.vectors.push(LiveVector { manifest, files: files.clone(), place });
         }
-        self.deletes.insert(check.hash.hash_one((&file.file_path, file.content_offset)))
+        Ok(self.deletes.insert(file.hash))
     }
 }
 
-fn check_vectors(check: &Check<'_>, live: &Live) {
+fn check_vectors(check: &Check<'_>, manifests: &[Listed], live: &Live) {
     let mut known = HashSet::new();
-    for vector in &live.vectors {
-        let at = check.at(&vector.path, &vector.manifest);
-        if !known.insert(&vector.target) {
+    for one in &live.vectors {
+        let (Some(file), Some(manifest)) = (one.files.get(one.place), manifests.get(one.manifest)) else { continue };
+        let Some(vector) = &file.vector else { continue };
+        let at = check.at(&vector.path, &manifest.file.manifest_path);
+        let target = check.hash.hash_one(&vector.target);
+        if !known.insert(target) {
             at.error("vector-twice", "referenced_data_file", "one vector a data file", &vector.target);
         }
-        match live.data.get(&check.hash.hash_one(&vector.target)) {
-            Some(data) if vector.rows > data.rows => {
-                at.error(
-                    "vector-rows",
-                    "record_count",
-                    format!("at most {} rows of its data file", data.rows),
-                    vector.rows,
-                );
-            }
-            None if live.is_whole => {
+        let Some(data) = live.data.get(&target) else {
+            if live.is_whole {
                 at.warning("vector-dangling", "referenced_data_file", "a data file of the snapshot", &vector.target);
             }
-            _ => {}
+            continue;
+        };
+        if file.rows > data.rows {
+            let expected = format!("at most {} rows of its data file", data.rows);
+            at.error("vector-rows", "record_count", expected, file.rows);
+        }
+        // Deletes apply to rows that are not newer.
+        if let (Some(number), Some(least)) = (file.sequence_number, data.sequence_number)
+            && number < least
+        {
+            let expected = format!("at least {least}, that of its data file");
+            at.error("vector-sequence-number", "sequence_number", expected, number);
+        }
+        if file.partition != data.partition {
+            let expected = format!("that of its data file {}", vector.target);
+            at.error("vector-partition", "partition", expected, "another spec or partition");
         }
     }
 }
