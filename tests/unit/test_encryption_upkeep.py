@@ -204,6 +204,40 @@ def test_equality_deletes_are_bound_like_other_files(catalog: ice.Catalog) -> No
         wrong.scan().to_arrow()
 
 
+def test_pages_of_a_column_keep_their_places(catalog: ice.Catalog) -> None:
+    small = {"write.parquet.page-row-limit": "1000", "write.parquet.compression-codec": "uncompressed"}
+    rows = pa.table({name: pa.array(range(15_000), pa.int64()) for name in ("id", "other")})
+    own = {"format-version": "3", "encryption.key-id": "keyA", **small}
+    table = catalog.create_table("db.t", rows.schema, properties=own).append(rows)
+    (path,) = (path for path in files(table) if path.suffix == ".parquet")
+
+    def read() -> object:
+        return again(table, MemoryKeys(KEYS)).scan().to_arrow()
+
+    def modules(stored: bytes) -> list[tuple[int, int]]:
+        """Where the encrypted pages and headers are: each has its length before it."""
+        found, at = [], 4
+        while at + 4 < len(stored) and (length := int.from_bytes(stored[at : at + 4], "little")) < len(stored) - at:
+            found.append((at, at + 4 + length))
+            at += 4 + length
+        return found
+
+    pages = [(start, end) for start, end in modules(path.read_bytes()) if end - start > 8000]
+    assert len(pages) >= 20
+    # Of one column, and of two.
+    for one, other in ((pages[0], pages[1]), (pages[2], pages[-2])):
+        assert one[1] - one[0] == other[1] - other[0]
+
+        def swapped(stored: bytes, one: tuple[int, int] = one, other: tuple[int, int] = other) -> bytes:
+            first, second = stored[slice(*one)], stored[slice(*other)]
+            return stored[: one[0]] + second + stored[one[1] : other[0]] + first + stored[other[1] :]
+
+        said = damaged(path, swapped, read)
+        assert path.name in said
+        assert "the page was changed, or is that of another place or file" in said
+    assert read() == rows
+
+
 def test_cached_manifests_need_the_key_again(catalog: ice.Catalog) -> None:
     """A table whose metadata name the manifest list of another one found its manifests in the cache of the process."""
     table = encrypted(catalog).append(ROWS)
