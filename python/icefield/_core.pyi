@@ -2709,6 +2709,9 @@ class OrcFile:
     def inspect(self, *, runs: bool = False) -> str:
         """Return a description of all parts of the file as JSON; with ``runs``, also of the runs of each stream."""
 
+    def lacking_in_filters(self, stripe: int) -> list[tuple[int, str, int | None]]:
+        """Return the columns of a stripe with values that are missing in their Bloom filter."""
+
     def file_statistics(self) -> str:
         """Return the statistics of the file by column, as JSON."""
 

@@ -88,7 +88,7 @@ ROOMS = {
             "column", "compress", "encrypt", "mask", "origin", "predicate", "read", "rle", "source", "tail", "types"
         },
         "evolve": {"column", "predicate", "read", "types"},
-        "inspect": {"compress", "read", "rle", "source", "stream", "stripe", "tail", "types"},
+        "inspect": {"compress", "predicate", "read", "rle", "source", "stream", "stripe", "tail", "types"},
     },
     "table": {
         "stream": {"arrow"},

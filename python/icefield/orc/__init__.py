@@ -14,10 +14,25 @@
 
 from __future__ import annotations
 
+from icefield.orc.check import Problem, check
+from icefield.orc.convert import convert, json_lines, parse_schema
 from icefield.orc.reader import ORCFile, read_schema, read_table
 from icefield.orc.writer import ORCWriter, merge_files, write_table
 
-__all__ = ["ORCFile", "ORCWriter", "Writer", "merge_files", "read_schema", "read_table", "write_table"]
+__all__ = [
+    "ORCFile",
+    "ORCWriter",
+    "Problem",
+    "Writer",
+    "check",
+    "convert",
+    "json_lines",
+    "merge_files",
+    "parse_schema",
+    "read_schema",
+    "read_table",
+    "write_table",
+]
 
 #: The shorter name of `ORCWriter`.
 Writer = ORCWriter

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::report;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::proto::{ColumnEncoding, CompressionKind, Message, Shown};
 use crate::stripe::{StreamPlace, StripeDirectory};
 use crate::{FileMetadata, Reader, Source};
@@ -113,8 +113,12 @@ fn describe_stream(
         None => directory.footer.columns.get(place.column as usize),
     };
     let encoding = encodings.cloned().unwrap_or_else(ColumnEncoding::default);
-    let report = report(file, node, &encoding, place.kind, &bytes)?;
+    let within = |error: Error| error.within(&format!("stripe {stripe}"));
+    let report = report(file, node, &encoding, place.kind, &bytes).map_err(within)?;
     fields.insert("plainLength".to_owned(), json!(report.plain_length));
+    if let Some(values) = report.values {
+        fields.insert("values".to_owned(), json!(values));
+    }
     if file.compression != CompressionKind::None {
         fields.insert("chunks".to_owned(), json!(report.chunks));
         fields.insert("original".to_owned(), json!(report.original));

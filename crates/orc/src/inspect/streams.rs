@@ -21,6 +21,8 @@ pub(crate) struct StreamReport {
     pub original: u64,
     /// Bytes after decompression.
     pub plain_length: u64,
+    /// Number of values in the stream; `None` for bytes that are not run-length encoded, except varints.
+    pub values: Option<u64>,
     /// Number of runs by kind (`direct`, `direct.w8`, …); empty for streams that are not run-length encoded.
     pub runs: BTreeMap<String, u64>,
 }
@@ -69,13 +71,22 @@ pub(crate) fn report(
     };
     let parts = vec![Part { offset: 0, bytes: bytes.clone() }];
     let mut stream = ByteStream::new(node.column, kind, parts.clone(), file.block);
+    let coding = coding(file, node, encoding, kind);
+    let varints = coding == Coding::Plain && kind == StreamKind::Data && matches!(node.kind, Kind::Decimal { .. });
+    if varints || coding != Coding::Plain {
+        report.values = Some(0);
+    }
     while !stream.is_finished(&mut context)? {
         let count = stream.window().len();
         report.plain_length += count as u64;
+        if varints {
+            // The last byte of a varint has no high bit.
+            report.add(stream.window().iter().filter(|byte| **byte < 0x80).count());
+        }
         stream.consume(count);
     }
     let stream = ByteStream::new(node.column, kind, parts, file.block);
-    match coding(file, node, encoding, kind) {
+    match coding {
         Coding::Plain => {}
         Coding::Bytes => count_byte_runs(stream, &mut report, &mut context)?,
         Coding::Integers { version2: true } => count_runs2(stream, &mut report, &mut context)?,
@@ -104,8 +115,12 @@ fn count_chunks(file: &FileMetadata, mut bytes: &[u8], report: &mut StreamReport
 fn count_byte_runs(mut stream: ByteStream, report: &mut StreamReport, context: &mut Context) -> Result<()> {
     while !stream.is_finished(context)? {
         let control = stream.byte(context)?;
-        let (name, body) = if control < 0x80 { ("byteRun", 1) } else { ("byteLiteral", 256 - usize::from(control)) };
+        let (name, body, values) = match usize::from(control) {
+            run @ 0..0x80 => ("byteRun", 1, run + 3),
+            literals => ("byteLiteral", 256 - literals, 256 - literals),
+        };
         stream.skip(body, context)?;
+        report.add(values);
         report.count(name.to_owned());
     }
     Ok(())
@@ -120,6 +135,7 @@ fn count_runs1(stream: ByteStream, report: &mut StreamReport, context: &mut Cont
             Run1::Literals(length) => ("v1Literal", length),
         };
         reader.skip(length, context)?;
+        report.add(length);
         report.count(name.to_owned());
     }
     Ok(())
@@ -128,7 +144,9 @@ fn count_runs1(stream: ByteStream, report: &mut StreamReport, context: &mut Cont
 fn count_runs2(stream: ByteStream, report: &mut StreamReport, context: &mut Context) -> Result<()> {
     let mut reader = IntReader2::new(stream, false);
     while !reader.is_finished(context)? {
-        match reader.next_run(context)? {
+        let run = reader.next_run(context)?;
+        report.add(run.length());
+        match run {
             Run2::ShortRepeat { bytes, .. } => report.count_with("shortRepeat", &[("w", bytes)]),
             Run2::Direct { width, .. } => report.count_with("direct", &[("w", width)]),
             Run2::Delta { width: 0, .. } => report.count("deltaFixed".to_owned()),
@@ -142,6 +160,10 @@ fn count_runs2(stream: ByteStream, report: &mut StreamReport, context: &mut Cont
 }
 
 impl StreamReport {
+    fn add(&mut self, values: usize) {
+        self.values = self.values.map(|sum| sum + values as u64);
+    }
+
     fn count(&mut self, name: String) {
         *self.runs.entry(name).or_default() += 1;
     }

@@ -173,7 +173,8 @@ pub(crate) fn is_usable(
     match (stream, kind) {
         (_, Kind::Byte | Kind::Short | Kind::Int | Kind::Long | Kind::Date | Kind::Float | Kind::Double) => true,
         (StreamKind::BloomFilterUtf8, Kind::Timestamp | Kind::TimestampInstant) => {
-            encoding.and_then(|encoding| encoding.bloom_encoding) == Some(1)
+            // The C++ library rounds milliseconds before 1970 up.
+            file.writer() != WriterId::CPP && encoding.and_then(|encoding| encoding.bloom_encoding) == Some(1)
         }
         (
             StreamKind::BloomFilterUtf8,

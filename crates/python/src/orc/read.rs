@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchReader, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use bytes::Bytes;
-use icefield_orc::inspect::{describe, messages};
+use icefield_orc::inspect::{describe, lacking, messages};
 use icefield_orc::proto::Message;
 use icefield_orc::{
     ArrowOptions, ColumnRef, Evolution, EvolutionOptions, EvolvedColumns, FileMetadata, KeyName, KeyProvider,
@@ -502,6 +502,13 @@ impl PyOrcFile {
     #[pyo3(signature = (*, runs=false))]
     fn inspect(&self, py: Python<'_>, runs: bool) -> Result<String> {
         detached(py, || Ok(describe(&self.0.reader, runs).map_err(|error| self.0.named(error))?.to_string()))?
+    }
+
+    /// Return the columns of a stripe with values that are missing in their Bloom filter, with the stream and the row
+    /// group; ``None`` for the group if the number of filters is wrong.
+    fn lacking_in_filters(&self, py: Python<'_>, stripe: usize) -> Result<Vec<(u32, String, Option<usize>)>> {
+        let found = detached(py, || lacking(&self.0.reader, stripe).map_err(|error| self.0.named(error)))??;
+        Ok(found.into_iter().map(|one| (one.column, one.stream.to_string(), one.group)).collect())
     }
 
     /// Return the statistics of the file by column, as JSON.

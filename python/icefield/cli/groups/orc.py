@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import click
 
 from icefield.cli.options import CommandGroup, wants_json
-from icefield.cli.output import print_grid, print_json
-from icefield.orc import ORCFile
+from icefield.cli.output import print_done, print_grid, print_json, print_text
+from icefield.errors import InvalidArgumentError
+from icefield.orc import ORCFile, check, convert, json_lines
 
 __all__ = ["orc"]
 
@@ -55,6 +57,80 @@ def orc_inspect(context: click.Context, path: str, runs: bool) -> None:
     print_grid(["column", "type", "attributes", "values", "null", "statistics"], shown)
     for number, stripe in enumerate(document["stripes"]):
         _print_stripe(number, stripe, document["footer"]["stripes"][number])
+
+
+@orc.command("data")
+@click.argument("path", metavar="FILE.orc")
+@click.option("--columns", metavar="NAME,…", help="The columns to print; all without this.")
+@click.option("--rows", metavar="FIRST:LAST", help="The first row, from 0, and the one after the last.")
+@click.option("--schema", metavar="TYPE", help="Read with another schema, as 'struct<id:bigint>'.")
+@click.pass_context
+def orc_data(context: click.Context, path: str, columns: str | None, rows: str | None, schema: str | None) -> None:
+    """Print the rows of an ORC file as JSON, one a line."""
+    _, properties = context.obj
+    opened = ORCFile(path, storage=properties, schema=schema)
+    names = columns.split(",") if columns else None
+    for line in json_lines(opened, names, _span(rows, opened.nrows)):
+        click.echo(line)
+
+
+@orc.command("convert")
+@click.argument("source", metavar="SOURCE")
+@click.argument("target", metavar="TARGET")
+@click.option("--schema", metavar="TYPE", help="The columns, as 'struct<id:bigint,name:string>'; found without this.")
+@click.option("--from", "source_format", type=click.Choice(["csv", "json", "orc"]), help="The format of SOURCE.")
+@click.option("--to", "target_format", type=click.Choice(["csv", "json", "orc"]), help="The format of TARGET.")
+@click.option("--delimiter", default=",", help="What separates the fields of CSV.")
+@click.option("--header/--no-header", default=True, help="Whether the first line of CSV has the names.")
+@click.option("--null", "nulls", multiple=True, metavar="TEXT", help="What stands for null in CSV (nothing).")
+@click.option("--compression", help="The codec of the ORC file (zstd).")
+@click.pass_context
+def orc_convert(context: click.Context, /, source: str, target: str, **options: Any) -> None:
+    """Convert CSV or JSON to ORC, or ORC to them; formats are found by the names of the files."""
+    _, properties = context.obj
+    options["format"] = options.pop("target_format")
+    options["null_values"] = options.pop("nulls") or ("",)
+    rows = convert(source, target, storage=properties, **options)
+    print_done(f"wrote {rows} rows to {target}", {"rows": rows, "path": target})
+
+
+@orc.command("check")
+@click.argument("path", metavar="FILE.orc")
+@click.pass_context
+def orc_check(context: click.Context, path: str) -> None:
+    """Check everything in an ORC file: structure, streams, statistics, indexes, Bloom filters.
+
+    Prints what is wrong, the first of it first, and ends with 1; with 0 if nothing is.
+    """
+    _, properties = context.obj
+    problems = check(path, storage=properties)
+    if wants_json():
+        print_json([asdict(problem) for problem in problems])
+    elif problems:
+        print_text("\n".join(map(str, problems)))
+    else:
+        print_text(f"{path}: nothing is wrong")
+    if problems:
+        context.exit(1)
+
+
+@orc.command("schema")
+@click.argument("path", metavar="FILE.orc")
+@click.pass_context
+def orc_schema(context: click.Context, path: str) -> None:
+    """Print the type of the rows of an ORC file, as ``--schema`` takes it."""
+    _, properties = context.obj
+    kind = ORCFile(path, storage=properties).type_description
+    print_done(kind, {"schema": kind})
+
+
+def _span(text: str | None, count: int) -> range | None:
+    if text is None:
+        return None
+    first, colon, last = text.partition(":")
+    if not (colon and (first.isdigit() or not first) and (last.isdigit() or not last)):
+        raise InvalidArgumentError(f"--rows: expected FIRST:LAST, got {text!r}")
+    return range(int(first or 0), int(last) if last else count)
 
 
 def _print_stripe(number: int, stripe: dict[str, Any], place: dict[str, Any]) -> None:
