@@ -167,6 +167,8 @@ def test_metadata(path):
     for part in ("rows", "length", "fileVersion", "postscript", "footer", "stripeStatistics"):
         assert got[part] == expected[part], part
     for ours, theirs in zip(got["stripes"], expected["stripes"], strict=True):
+        for stream in ours["streams"]:
+            stream.pop("values", None)  # the set does not count them
         for part in ("footer", "streams"):
             assert ours[part] == theirs[part], part
         assert ours["rowIndex"] == theirs.get("rowIndex", {})

@@ -248,7 +248,10 @@ fn check_streams(place: &str, expected: &Json, shown: &Json) -> Result<(), Faile
             continue;
         }
         let stream = own.next().ok_or("too few streams")?;
-        same(&format!("{place}.streams[{at}]"), wanted, stream)?;
+        let mut stream = stream.clone();
+        // The set does not count the values.
+        stream.as_object_mut().ok_or("a stream is no object")?.remove("values");
+        same(&format!("{place}.streams[{at}]"), wanted, &stream)?;
     }
     if own.next().is_some() { Err("too many streams".into()) } else { Ok(()) }
 }
