@@ -49,7 +49,7 @@ class Trust:
 
 
 def compared(kind: Record, statistics: Record, seen: Seen, trust: Trust) -> Iterator[str]:
-    """Give what is wrong in the statistics of a column."""
+    """Yield what is wrong in the statistics of a column."""
     if "number_of_values" in statistics and int(statistics["number_of_values"]) != seen.count:
         yield f"number_of_values is {statistics['number_of_values']}, but there are {seen.count}"
         return

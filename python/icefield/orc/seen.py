@@ -206,7 +206,7 @@ def stream_problems(structure: Structure, stripe: int, seen: dict[int, Seen], *,
 def _expected(
     kind: Record, encoding: Record, seen: Seen, streams: dict[tuple[int, str], Record], column: int
 ) -> Iterator[tuple[str, str, int]]:
-    """Give for each stream what it counts, and how many there must be."""
+    """Yield for each stream what it counts, and how many there must be."""
     if (column, "PRESENT") in streams:
         yield "PRESENT", "values", -(-seen.slots // 8)
     name, count = kind["kind"], seen.count
