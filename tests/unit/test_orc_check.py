@@ -354,3 +354,10 @@ def test_text_that_is_not_utf8_is_found():
         (1, "a text is not UTF-8"),
         (2, "a text is not UTF-8"),
     }
+
+
+def test_damaged_files_of_the_set_are_found():
+    # A filter without bits excludes nothing, as it may.
+    files = [path for path in sorted((SET / "corrupt").glob("*.orc")) if path.stem != "bloom_empty"]
+    assert len(files) > 50
+    assert [path.stem for path in files if not orc.check(path)] == []

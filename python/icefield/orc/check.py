@@ -179,7 +179,10 @@ def _seek_problems(file: ORCFile, structure: Structure, stripe: int, arrays: dic
     if not (structure.stride and structure.seekable):
         return
     rows, first = structure.rows(stripe), structure.first_row(stripe)
-    tops = sorted(arrays)
+    # The number of rows is only what the footer says, unless a column was read.
+    tops = [top for top, array in sorted(arrays.items()) if len(array) == rows]
+    if not tops:
+        return
     for group, start in enumerate(range(0, rows, structure.stride)):
         count = min(structure.stride, rows - start)
         span = range(first + start, first + start + count)
