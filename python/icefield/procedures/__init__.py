@@ -70,6 +70,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = MappingProxyType(
                     Parameter("drop_backup", "boolean"),
                     Parameter("backup_table_name", "string"),
                     Parameter("parallelism", "int"),
+                    Parameter("ignore_missing_files", "boolean"),
                 ),
                 (Column("migrated_files_count", "long"),),
                 _migrate,

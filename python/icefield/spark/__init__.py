@@ -18,6 +18,7 @@ session.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from icefield._optional import require
@@ -25,24 +26,7 @@ from icefield._optional import require
 require("pyspark")
 require("pyarrow")
 
-from pyspark.errors import AnalysisException  # noqa: E402
-
-from icefield.spark import functions  # noqa: E402
-from icefield.spark.changing.compacting import compact  # noqa: E402
-from icefield.spark.changing.deleting import delete, update  # noqa: E402
-from icefield.spark.changing.merging import Merge, merge  # noqa: E402
-from icefield.spark.changing.overwriting import write  # noqa: E402
-from icefield.spark.changing.upserting import upsert  # noqa: E402
-from icefield.spark.columns.types import arrow_schema, iceberg_schema, spark_schema  # noqa: E402
-from icefield.spark.reads.changes import changes  # noqa: E402
-from icefield.spark.reads.explaining import Explanation, explain  # noqa: E402
-from icefield.spark.reads.inspecting import read_inspect  # noqa: E402
-from icefield.spark.reads.reading import of_scan, read  # noqa: E402
-from icefield.spark.sessions.session import finds_source  # noqa: E402
-from icefield.spark.sessions.workers import drivers_python, name_drivers_python  # noqa: E402
-from icefield.spark.sinks.epochs import once  # noqa: E402
-from icefield.spark.source import Source  # noqa: E402
-from icefield.spark.writes.writing import append  # noqa: E402
+from icefield.spark.sessions.workers import name_drivers_python  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +35,20 @@ if TYPE_CHECKING:
 
     from icefield.catalog import Catalog
     from icefield.schema import Schema
+    from icefield.spark import functions
+    from icefield.spark.changing.compacting import compact
+    from icefield.spark.changing.deleting import delete, update
+    from icefield.spark.changing.merging import Merge, merge
+    from icefield.spark.changing.overwriting import write
+    from icefield.spark.changing.upserting import upsert
+    from icefield.spark.columns.types import arrow_schema, iceberg_schema, spark_schema
+    from icefield.spark.reads.changes import changes
+    from icefield.spark.reads.explaining import Explanation, explain
+    from icefield.spark.reads.inspecting import read_inspect
+    from icefield.spark.reads.reading import of_scan, read
+    from icefield.spark.sinks.epochs import once
     from icefield.spark.sql import SqlSession
+    from icefield.spark.writes.writing import append
     from icefield.view import View
 
 __all__ = [
@@ -81,7 +78,43 @@ __all__ = [
 ]
 
 
+#: Where the names are: each of Spark's workers imports this package, and needs few of them.
+_HOMES = {
+    "Explanation": "reads.explaining",
+    "Merge": "changing.merging",
+    "append": "writes.writing",
+    "arrow_schema": "columns.types",
+    "changes": "reads.changes",
+    "compact": "changing.compacting",
+    "delete": "changing.deleting",
+    "explain": "reads.explaining",
+    "iceberg_schema": "columns.types",
+    "merge": "changing.merging",
+    "of_scan": "reads.reading",
+    "once": "sinks.epochs",
+    "read": "reads.reading",
+    "read_inspect": "reads.inspecting",
+    "spark_schema": "columns.types",
+    "update": "changing.deleting",
+    "upsert": "changing.upserting",
+    "write": "changing.overwriting",
+}
+
 name_drivers_python()
+
+
+def __getattr__(name: str) -> object:
+    if name == "functions":
+        return import_module("icefield.spark.functions")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'icefield.spark' has no attribute {name!r}", name=name)
+    found: object = getattr(import_module(f"icefield.spark.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def of_view(spark: SparkSession, view: View) -> DataFrame:
@@ -112,6 +145,13 @@ def register(spark: SparkSession) -> None:
 
     On PySpark 4.0 the functions take no timestamps (`icefield.spark.functions`).
     """
+    from pyspark.errors import AnalysisException
+
+    from icefield.spark import functions
+    from icefield.spark.sessions.session import finds_source
+    from icefield.spark.sessions.workers import drivers_python
+    from icefield.spark.source import Source
+
     functions.register(spark)
     if finds_source(spark, Source.name()):
         return
@@ -126,4 +166,6 @@ def register(spark: SparkSession) -> None:
 
 def schema_of(df: DataFrame) -> Schema:
     """Return the Iceberg schema of a DataFrame's columns, for ``create_table``."""
+    from icefield.spark.columns.types import iceberg_schema
+
     return iceberg_schema(df.schema)

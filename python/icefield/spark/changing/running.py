@@ -10,7 +10,7 @@ found before the commit (`_require_pairs`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,8 @@ import pyspark.sql.functions as F  # noqa: N812
 from pyspark import TaskContext
 
 from icefield.distributed import RowRemover, TaskWriter, WrittenFiles
-from icefield.errors import CommitStateUnknownException, InvalidArgumentError
+from icefield.errors import InvalidArgumentError
+from icefield.spark.changing.committing import commit
 from icefield.spark.changing.planned import FILE, POSITION
 from icefield.spark.sessions.failures import raised_in_task, sentence
 from icefield.spark.sessions.jobs import Jobs
@@ -29,16 +30,15 @@ from icefield.spark.sessions.session import at_once
 from icefield.spark.sessions.workers import begin_task, drivers_python
 from icefield.spark.writes.distributing import distribution_of, free_names, has_all_keys, is_small, partition_keys
 from icefield.spark.writes.keys import with_keys
-from icefield.spark.writes.writing import known_loss, warn_of_left
+from icefield.spark.writes.writing import warn_of_left
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from icefield.distributed import Committed, RowChangePlan, Storage
     from icefield.spark.changing.planned import Target
-    from icefield.table import Table
 
-__all__ = ["ACTION", "COUNTS", "DELETE", "INSERT", "RESULT", "TWICE", "UPDATE", "Done", "commit", "removals", "run"]
+__all__ = ["ACTION", "COUNTS", "DELETE", "INSERT", "RESULT", "TWICE", "UPDATE", "Done", "removals", "run"]
 
 #: The column that says what is done with a row.
 ACTION = "_icefield_action"
@@ -172,41 +172,6 @@ def run(
         raise own from None
     key = target.options.get("idempotency_key")
     done.committed = commit(target.table, plan, done.removed, done.added, target.summary, key, jobs.lost_some)
-    return done
-
-
-def commit(
-    table: Table,
-    plan: RowChangePlan,
-    removed: list[WrittenFiles],
-    added: list[WrittenFiles],
-    summary: Mapping[str, str],
-    idempotency_key: str | None,
-    lost_some: Callable[[], bool],
-) -> Committed:
-    """Commit what tasks did; files that are not the table's then are deleted.
-
-    Parameters
-    ----------
-    table, plan, removed, added, summary, idempotency_key
-        As `icefield.Table.commit_rows` takes them.
-    lost_some
-        Whether there were attempts at tasks whose results are not among these, so that files may be left.
-
-    """
-    storage, files = table.storage, [*removed, *added]
-    try:
-        done = table.commit_rows(plan, removed, added, summary, idempotency_key=idempotency_key)
-    except CommitStateUnknownException:
-        raise
-    except Exception:
-        warn_of_left(plan.write_id, lambda: plan.discard(storage, files))
-        raise
-    lost = known_loss(lost_some)
-    if done.files_taken and lost:
-        warn_of_left(plan.write_id, lambda: plan.discard_lost(storage, files))
-    elif not done.files_taken and (files or lost):
-        warn_of_left(plan.write_id, lambda: plan.discard(storage, files, search=lost))
     return done
 
 

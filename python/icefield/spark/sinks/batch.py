@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from icefield.spark.changing.running import commit
+from icefield.spark.changing.committing import commit
 from icefield.spark.sessions.audit import task_audit, write_target
 from icefield.spark.sessions.failures import sentence
 from icefield.spark.sinks.overwrites import Overwrite, require_branch

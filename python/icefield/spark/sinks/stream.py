@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
-from icefield.spark.changing.running import commit
+from icefield.spark.changing.committing import commit
 from icefield.spark.columns.types import arrow_schema
 from icefield.spark.sessions.audit import task_audit, write_target
 from icefield.spark.sessions.failures import sentence
