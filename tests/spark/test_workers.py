@@ -21,6 +21,9 @@ pytest.importorskip("pyspark")
 
 from icefield.spark.sessions import workers
 
+#: What reading imports of the room of sessions; and of that of changes nothing.
+SESSIONS = (".audit", ".failures", ".packed", ".session", ".workers")
+
 SCRIPT = """
 import icefield as ice, icefield.spark as ice_spark
 from pyspark.sql import SparkSession
@@ -142,6 +145,24 @@ except ImportError as error:
     assert found["missing"][:2] == found["there"][:2] == ["[]", "icefield True"]
     assert found["there"][2] == "<class 'icefield.spark.source.Source'>"
     assert found["missing"][2] == "pyarrow is required but not installed: pip install pyarrow"
+
+
+def test_what_a_worker_imports() -> None:
+    """Workers start again and again, and imported all of the package for whatever they did."""
+    script = """
+import sys
+import icefield.spark.reads.parts
+print(sorted(name for name in sys.modules if name.startswith(("icefield.spark.changing", "icefield.spark.s"))))
+print("pyarrow.compute" in sys.modules, "sqlglot" in sys.modules)
+import icefield.spark as ice_spark
+missing = [name for name in ice_spark.__all__ if not hasattr(ice_spark, name) or name not in dir(ice_spark)]
+print(missing)
+print(hasattr(ice_spark, "nosuch"))
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    sessions = [f"icefield.spark.sessions{name}" for name in ("", *SESSIONS)]
+    assert done.stdout.splitlines() == [str(sessions), "False False", "[]", "False"], done.stderr
 
 
 def test_archives_of_spark_are_not_read_again_before_every_task(

@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from icefield.catalog import Catalog
-    from icefield.schema import Schema
     from icefield.spark import functions
     from icefield.spark.changing.compacting import compact
     from icefield.spark.changing.deleting import delete, update
     from icefield.spark.changing.merging import Merge, merge
     from icefield.spark.changing.overwriting import write
     from icefield.spark.changing.upserting import upsert
-    from icefield.spark.columns.types import arrow_schema, iceberg_schema, spark_schema
+    from icefield.spark.columns.types import arrow_schema, iceberg_schema, schema_of, spark_schema
     from icefield.spark.reads.changes import changes
     from icefield.spark.reads.explaining import Explanation, explain
     from icefield.spark.reads.inspecting import read_inspect
     from icefield.spark.reads.reading import of_scan, read
     from icefield.spark.sinks.epochs import once
+    from icefield.spark.source import register
     from icefield.spark.sql import SqlSession
     from icefield.spark.writes.writing import append
     from icefield.view import View
@@ -94,6 +94,8 @@ _HOMES = {
     "once": "sinks.epochs",
     "read": "reads.reading",
     "read_inspect": "reads.inspecting",
+    "register": "source",
+    "schema_of": "columns.types",
     "spark_schema": "columns.types",
     "update": "changing.deleting",
     "upsert": "changing.upserting",
@@ -138,34 +140,3 @@ def session(spark: SparkSession, catalogs: Mapping[str, Catalog | Mapping[str, s
     """
     made: SqlSession = require("icefield.spark.sql").SqlSession(spark, catalogs)
     return made
-
-
-def register(spark: SparkSession) -> None:
-    """Make the data source ``icefield`` and the SQL functions ``icefield_*`` known to a session.
-
-    On PySpark 4.0 the functions take no timestamps (`icefield.spark.functions`).
-    """
-    from pyspark.errors import AnalysisException
-
-    from icefield.spark import functions
-    from icefield.spark.sessions.session import finds_source
-    from icefield.spark.sessions.workers import drivers_python
-    from icefield.spark.source import Source
-
-    functions.register(spark)
-    if finds_source(spark, Source.name()):
-        return
-    try:
-        with drivers_python():
-            spark.dataSource.register(Source)
-    except AnalysisException as error:
-        # PySpark 4.0 refuses a second registration, and may have discovered the source itself.
-        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
-            raise
-
-
-def schema_of(df: DataFrame) -> Schema:
-    """Return the Iceberg schema of a DataFrame's columns, for ``create_table``."""
-    from icefield.spark.columns.types import iceberg_schema
-
-    return iceberg_schema(df.schema)

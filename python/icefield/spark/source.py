@@ -16,16 +16,20 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from icefield.errors import CorruptDataError, InvalidArgumentError
 from icefield.expressions import from_json
+from icefield.spark import functions
 from icefield.spark.columns.filters import leaf_types, pushed
 from icefield.spark.columns.types import arrow_schema, spark_schema
 from icefield.spark.reads.inspecting import inspect_tasks
 from icefield.spark.reads.parts import InspectPart, Part, parts, require_columns, require_same
 from icefield.spark.reads.streaming import STREAM_READER, StreamReader
 from icefield.spark.sessions.failures import sentence
+from icefield.spark.sessions.session import finds_source
+from icefield.spark.sessions.workers import drivers_python
 from icefield.spark.sinks.batch import Writer
 from icefield.spark.sinks.overwrites import Overwrite, merge_schema
 from icefield.spark.sinks.stream import STREAM_WRITER, StreamWriter
@@ -34,6 +38,7 @@ from icefield.spark.writes.writing import Write, WriteSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import SparkSession
     from pyspark.sql import types as st
     from pyspark.sql.datasource import Filter
 
@@ -41,7 +46,7 @@ if TYPE_CHECKING:
     from icefield.schema import Schema
     from icefield.table import Table
 
-__all__ = ["Source"]
+__all__ = ["Source", "register"]
 
 # The process that asks for filters; it exists only where pushing them down is enabled.
 _FILTER_PLANNER = "pyspark.sql.worker.data_source_pushdown_filters"
@@ -174,3 +179,20 @@ class FilteringReader(Reader):
                 continue  # a literal that the column's type has no value for: the filter stays Spark's alone
             self._filter = expression if self._filter is None else self._filter & expression
         return filters
+
+
+def register(spark: SparkSession) -> None:
+    """Make the data source ``icefield`` and the SQL functions ``icefield_*`` known to a session.
+
+    On PySpark 4.0 the functions take no timestamps (`icefield.spark.functions`).
+    """
+    functions.register(spark)
+    if finds_source(spark, Source.name()):
+        return
+    try:
+        with drivers_python():
+            spark.dataSource.register(Source)
+    except AnalysisException as error:
+        # PySpark 4.0 refuses a second registration, and may have discovered the source itself.
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise

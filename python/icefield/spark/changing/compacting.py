@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass, field
+from secrets import randbits
 from threading import Event
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import pyarrow as pa
 from pyspark import TaskContext, inheritable_thread_target
 
-from icefield.distributed import made_before, rewrite_files
+from icefield.distributed import FilesLeft, made_before, rewrite_files
 from icefield.errors import (
     ArgumentTypeError,
     CommitFailedException,
+    CommitStateUnknownException,
+    IcefieldError,
     InvalidArgumentError,
     ValidationException,
 )
@@ -26,6 +30,7 @@ from icefield.spark.sessions.jobs import Jobs
 from icefield.spark.sessions.session import at_once, is_classic
 from icefield.spark.sessions.workers import begin_task, drivers_python
 from icefield.spark.tables.opening import keywords_of, opened
+from icefield.spark.writes.writing import known_loss, warn_of_left
 from icefield.table.compacting import CompactedFiles, CompactedGroup
 
 if TYPE_CHECKING:
@@ -43,6 +48,9 @@ _FAILED_COMMITS = "partial-progress.max-failed-commits"
 _TARGET, _GROUP_BYTES = "target-file-size-bytes", "max-file-group-size-bytes"
 #: Bytes and new files of a group that a task packs.
 _LEAST_GROUP_BYTES, _FILES_OF_GROUP = 2 << 30, 4
+#: Names of files that a task writes: with the number of its attempt, which has bits for the run before its own.
+_WRITTEN = re.compile(r"[0-9]+-([0-9]+)-[0-9a-f-]{36}-[0-9]+-rewritten\.[a-z.]+")
+_NUMBER_BITS, _ATTEMPT_BITS = 40, 20
 #: Java's defaults of the first and of the last two.
 _GROUPS_AT_ONCE, _MOST_COMMITS = 5, 10
 
@@ -100,7 +108,7 @@ def compact(
     Raises
     ------
     InvalidArgumentError, ValidationException, CommitStateUnknownException
-        As there. Files that were written for a commit that failed stay until orphans are removed.
+        As there.
 
     """
     found = opened(table, catalog, properties, keywords_of(compact)).refresh()
@@ -136,7 +144,7 @@ def compact(
         idempotency_key=idempotency_key,
     )
     run = _Run(spark, found, plan, limits, memory_limit, on_group)
-    run.all()
+    run.all_and_no_more()
     if limits.dangling:
         removed = maintenance.remove_dangling_deletes(branch=branch, snapshot_properties=snapshot_properties)
         run.removed_delete_files += len(removed.delete_files)
@@ -217,6 +225,38 @@ class _Run:
     made_before: bool = False
     #: Commits that were made.
     commits: int = 0
+    #: What the numbers of all attempts begin with, and so a part of the names of files that no other run has.
+    number: int = field(default_factory=lambda: randbits(_NUMBER_BITS))
+
+    def __post_init__(self) -> None:
+        self.jobs = Jobs(self.spark, f"icefield-compaction-{self.number}")
+
+    def all_and_no_more(self) -> None:
+        """Rewrite and commit all groups, and delete what attempts have left that failed or were too late."""
+        try:
+            self.all()
+        except CommitStateUnknownException:
+            raise
+        except BaseException:
+            warn_of_left(str(self.number), self._clean_up)
+            raise
+        if self.failures or known_loss(self.jobs.lost_some):
+            warn_of_left(str(self.number), self._clean_up)
+
+    def _clean_up(self) -> FilesLeft:
+        """Delete the files of this run that are in no snapshot; their names are compared, which have one spelling."""
+        known = {_name(path) for path in self.table.refresh().inspect.all_files()["file_path"].to_pylist()}
+        folder = self.table.properties.get("write.data.path") or f"{self.table.location().rstrip('/')}/data"
+        messages = []
+        for path, _ in self.table.storage.list(folder):
+            found = _WRITTEN.fullmatch(_name(path))
+            if found is None or int(found[1]) >> _ATTEMPT_BITS != self.number or _name(path) in known:
+                continue
+            try:
+                self.table.storage.delete(path)
+            except IcefieldError as error:
+                messages.append(str(error))
+        return FilesLeft(len(messages), messages[:3])
 
     def result(self) -> CompactedFiles:
         """Return what was done."""
@@ -239,11 +279,13 @@ class _Run:
             return
         of_commit = -(-groups // self.limits.commits) if self.limits.partial else groups
         waiting: list[bytes] = []
-        for result in self._results(groups):
-            waiting.append(result)
-            if len(waiting) == of_commit:
-                self._commit(waiting)
-                waiting = []
+        # Closed where a commit fails, so that no group is being rewritten any more.
+        with closing(self._results(groups)) as results:
+            for result in results:
+                waiting.append(result)
+                if len(waiting) == of_commit:
+                    self._commit(waiting)
+                    waiting = []
         if waiting:
             self._commit(waiting)
         planned = -(-groups // of_commit)
@@ -271,12 +313,12 @@ class _Run:
         self.removed_delete_files += done.removed_delete_files_count
         self.snapshot_ids += done.snapshot_ids
 
-    def _results(self, groups: int) -> Iterator[bytes]:
+    def _results(self, groups: int) -> Generator[bytes]:
         """Return the results of groups as they end; with partial progress without those that fail."""
-        jobs = Jobs(self.spark, f"icefield-compaction-{uuid4()}")
+        jobs = self.jobs
         stopped = Event()
         name = ".".join(self.table.name())
-        job = _Job(self.spark, jobs, self.plan, self.table.storage, name, self.memory_limit)
+        job = _Job(self.spark, jobs, self.plan, self.table.storage, name, self.number, self.memory_limit)
         width = self.limits.concurrent or at_once(self.spark) or _GROUPS_AT_ONCE
         with ThreadPoolExecutor(min(width, groups)) as pool:
             try:
@@ -313,6 +355,10 @@ class _Run:
         return result
 
 
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
 def _inheriting(spark: SparkSession, run: Callable[[int, Event], bytes | None]) -> Callable[[int, Event], bytes | None]:
     """Return a function that runs in another thread with the properties that this one has in Spark."""
     # Typed as if it took a session or a function, never both.
@@ -328,6 +374,7 @@ class _Job:
     plan: CompactionPlan
     storage: Storage
     table: str
+    run_number: int
     memory_limit: int | None
 
     def run(self, number: int, stopped: Event) -> bytes | None:
@@ -339,20 +386,21 @@ class _Job:
                 text = f"icefield: compact {self.table}, group {number + 1} of {len(self.plan.groups)}"
                 self.spark.sparkContext.setJobDescription(text)
             with drivers_python():
-                rewrite = _function_of(self.plan.task(number), self.storage, self.memory_limit)
+                rewrite = _function_of(self.plan.task(number), self.storage, self.run_number, self.memory_limit)
                 rows = self.spark.range(0, 1, 1, 1).mapInArrow(rewrite, "files binary").collect()
         return bytes(rows[0][0])
 
 
 def _function_of(
-    task: bytes, storage: Storage, memory_limit: int | None
+    task: bytes, storage: Storage, run_number: int, memory_limit: int | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     @sentence
     def rewrite(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             begin_task()
             context = TaskContext.get()
-            attempt = 0 if context is None else context.taskAttemptId()
+            attempt = 0 if context is None else context.taskAttemptId() % (1 << _ATTEMPT_BITS)
+            attempt |= run_number << _ATTEMPT_BITS
             result = rewrite_files(task, storage, attempt=attempt, memory_limit=memory_limit)
             yield pa.RecordBatch.from_arrays([pa.array([result], pa.binary())], ["files"])
 

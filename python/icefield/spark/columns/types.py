@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import types as st
@@ -16,6 +17,9 @@ from pyspark.sql import types as st
 from icefield.errors import UnsupportedFeatureError
 from icefield.schema import Schema
 from icefield.types import ListType, MapType, NestedField, StructType, Type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 #: Key under which Spark's Parquet reader and writer look for the field id (an ``int``).
 FIELD_ID = "parquet.field.id"
@@ -105,6 +109,11 @@ def _primitive(kind: str, path: str) -> st.DataType:
         raise UnsupportedFeatureError(msg)
     found: st.DataType = getattr(st, name)()
     return found
+
+
+def schema_of(df: DataFrame) -> Schema:
+    """Return the Iceberg schema of a DataFrame's columns, for ``create_table``."""
+    return iceberg_schema(df.schema)
 
 
 def iceberg_schema(schema: st.StructType) -> Schema:
