@@ -1675,6 +1675,10 @@ class Variant:
     def from_python(object: object, /) -> Variant:
         """Encode a Python object: see the table of ``icefield.variant``."""
 
+    @staticmethod
+    def from_json(text: str, /) -> Variant:
+        """Encode the value of a JSON text, with the types of `icefield.variant.from_json`."""
+
     @property
     def metadata(self) -> bytes:
         """The dictionary of field names."""
@@ -1694,6 +1698,12 @@ class Variant:
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
+
+def variants_from_json(texts: object, /) -> pa.StructArray:
+    """Return an array of the variants of JSON texts."""
+
+def variants_from_python(objects: Iterable[object], /) -> pa.StructArray:
+    """Return an array of the variants of Python objects."""
 
 def variants_to_json(array: object, /) -> pa.StringArray:
     """Return the JSON texts of an array of variants."""
@@ -1921,6 +1931,7 @@ class Transaction:
         ignore_extra: bool = False,
         evolve: bool = False,
         dry_run: bool = False,
+        properties: Mapping[str, str] = ...,
     ) -> _RowCounts:
         """Write rows to data files, to be appended with the other changes: what is done."""
 
@@ -2032,6 +2043,7 @@ class RowChanges:
         isolation: str | None = None,
         dry_run: bool = False,
         memory_limit: int | None = None,
+        properties: Mapping[str, str] = ...,
     ) -> RowChanges: ...
     def delete(self, filter: Expression | str | None, *, case_sensitive: bool = True) -> _RowCounts:
         """Delete the rows that a filter matches; all without one."""

@@ -1,7 +1,8 @@
 """Variants: values of any type in one column (table specification v3; Parquet's ``VariantEncoding.md``).
 
 A scan gives a column of variants as Arrow structs of ``metadata`` and ``value`` (extension type
-``arrow.parquet.variant``), whether a file stores them shredded or not. `to_python` and `to_json` decode whole columns.
+``arrow.parquet.variant``), whether a file stores them shredded or not. `to_python` and `to_json` decode whole columns,
+`from_python` and `from_json` make columns to append.
 
 ::
 
@@ -37,14 +38,70 @@ array                        `list`, `tuple`                              `list`
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from icefield._core import Variant, variants_to_json, variants_to_python
+from icefield._core import (
+    Variant,
+    variants_from_json,
+    variants_from_python,
+    variants_to_json,
+    variants_to_python,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Variant", "to_json", "to_python"]
+__all__ = ["Variant", "from_json", "from_python", "to_json", "to_python"]
+
+
+def from_json(texts: object, /) -> pa.StructArray:
+    """Return a column of variants from JSON texts.
+
+    Types are those of ``parse_json`` in Spark: an integer is the smallest that holds the number, a number with a point
+    is a decimal if it has at most 38 digits, and every other number is a double.
+
+    Parameters
+    ----------
+    texts
+        Anything with ``__arrow_c_array__`` or ``__arrow_c_stream__``: a column of texts.
+
+    Returns
+    -------
+    pyarrow.StructArray
+        Structs of ``metadata`` and ``value``, to be appended to a column of variants: null where the text is null, a
+        variant that is null where it is ``null``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a text is not JSON, or has an object with two fields of one name; it names the row and the place.
+
+    """
+    return variants_from_json(texts)
+
+
+def from_python(objects: Iterable[object], /) -> pa.StructArray:
+    """Return a column of variants from Python objects.
+
+    Parameters
+    ----------
+    objects
+        What `Variant.from_python` takes, and `Variant` itself; None is a row without a variant, and
+        ``Variant.from_python(None)`` a variant that is null.
+
+    Returns
+    -------
+    pyarrow.StructArray
+        Structs of ``metadata`` and ``value``, to be appended to a column of variants.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If an object is no value of a variant; it names the row.
+
+    """
+    return variants_from_python(objects)
 
 
 def to_json(array: object, /) -> pa.StringArray:

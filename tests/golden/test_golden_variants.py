@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from test_golden_tables import scratch  # noqa: F401
 from vectors import folder
 
+import icefield as ice
 from icefield import variant
 from icefield.variant import Variant
 from worlds.golden import facts, names, open_table
@@ -126,3 +128,26 @@ def test_filters_of_paths(name: str, scratch: Path) -> None:  # noqa: F811
 def made_of_bytes(parts: dict[str, bytes] | None) -> Variant | None:
     """Make a variant of the form that Arrow has."""
     return None if parts is None else Variant(parts["metadata"], parts["value"])
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_variants_are_the_same_after_they_were_shredded(name: str, scratch: Path, tmp_path: Path) -> None:  # noqa: F811
+    table = open_table(name, scratch)
+    rows = table.scan().to_arrow()
+    catalog = ice.load_catalog("again", uri="sqlite:///:memory:", warehouse=str(tmp_path))
+    catalog.create_namespace("ns")
+    again = catalog.create_table("ns.t", table.schema(), properties={"format-version": "3"})
+    again.append(rows, shred=True)
+    read = again.scan().to_arrow()
+    columns = [field.name for field in table.schema().fields if str(field.field_type) == "variant"]
+    assert columns
+    for column in columns:
+        # Decimals may have got zeros at their ends.
+        texts = [
+            [
+                None if text is None else json.loads(text, parse_float=Decimal)
+                for text in variant.to_json(of).to_pylist()
+            ]
+            for of in (rows.column(column), read.column(column))
+        ]
+        assert texts[0] == texts[1]

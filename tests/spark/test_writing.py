@@ -221,10 +221,32 @@ def test_options_of_the_connector_count_or_are_refused(
     files = table.refresh().scan().plan_files().files
     assert {file["file_format"] for file in files} == {form}
     assert len(files) > 3
-    for name, value in (("output-spec-id", "1"), ("split-size", "1"), ("shred-variants", "true"), ("colour", "red")):
+    for name, value in (("output-spec-id", "1"), ("split-size", "1"), ("colour", "red")):
         with pytest.raises(Exception, match=rf"icefield\.errors\.\w+: (unknown )?option {name}"):
             df.write.format("icefield").options(**options).option(name, value).mode("append").save("db.t")
     assert table.refresh().scan().count() == 100_000
+
+
+@pytest.mark.parametrize("way", ["append", "format"])
+def test_variants_of_spark_are_shredded(
+    spark: SparkSession, catalog: ice.Catalog, options: dict[str, str], way: str
+) -> None:
+    schema = ice.Schema(ice.NestedField(1, "id", "long"), ice.NestedField(2, "v", "variant"))
+    table = catalog.create_table("db.t", schema, properties={"format-version": "3"})
+    df = spark.range(0, 50, 1, 1).selectExpr("id", 'parse_json(\'{"a": \' || id || \', "b": "x"}\') AS v')
+    if way == "append":
+        spark.conf.set("spark.sql.iceberg.shred-variants", "true")
+        try:
+            ice_spark.append(df, table)
+        finally:
+            spark.conf.unset("spark.sql.iceberg.shred-variants")
+    else:
+        df.write.format("icefield").options(**options).option("shred-variants", "true").mode("append").save("db.t")
+    table.refresh()
+    # Only the bounds of shredded values tell that no file has this one.
+    assert [len(list(table.scan(text).plan_files())) for text in ("v:a::int = 49", "v:a::int = 50")] == [1, 0]
+    rows = table.scan().to_arrow().sort_by("id")
+    assert ice.variant.to_python(rows["v"]) == [{"a": number, "b": "x"} for number in range(50)]
 
 
 @pytest.mark.parametrize("way", ["append", "format"])

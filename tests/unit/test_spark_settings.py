@@ -15,13 +15,14 @@ def test_settings_say_how_writes_write() -> None:
         {
             "distribution-mode": "none",
             "compression-codec": "gzip",
+            "shred-variants": "true",
             "snapshot-property.team": "x",
             "executor-cache.enabled": "false",
             "merge-schema": "false",
             "of-a-newer-connector": "1",
         }
     )
-    assert found == WriteDefaults("none", {"compression-codec": "gzip"}, {"team": "x"})
+    assert found == WriteDefaults("none", {"compression-codec": "gzip"}, {"shred-variants": "true"}, {"team": "x"})
     assert defaults_of({}) == WriteDefaults()
 
 
@@ -29,7 +30,6 @@ def test_settings_say_how_writes_write() -> None:
     ("name", "value", "error", "message"),
     [
         ("merge-schema", "true", UnsupportedFeatureError, 'pass schema_mode="evolve"'),
-        ("shred-variants", "true", UnsupportedFeatureError, "variants are written whole"),
         ("distribution-mod", "none", InvalidArgumentError, "did you mean spark.sql.iceberg.distribution-mode?"),
     ],
 )

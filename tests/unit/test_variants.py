@@ -282,6 +282,33 @@ def test_filters(events: ice.Table, text: str, term: Any, wanted: Any) -> None:
         assert ice.expressions.from_json(term.to_json()) == term
 
 
+def test_columns_are_made_of_objects_and_texts() -> None:
+    column = variant.from_python([{"a": [1, None]}, None, Variant.from_python(None), dt.date(2024, 1, 1)])
+    assert column.null_count == 1
+    assert [str(field.type) for field in column.type] == ["binary", "binary"]
+    assert variant.to_json(column).to_pylist() == ['{"a":[1,null]}', None, "null", '"2024-01-01"']
+    texts = ['{"b": 1.50, "a": [true, 1e2]}', None, "null", "12345678901234567890"]
+    for type_ in (pa.string(), pa.large_string(), pa.string_view()):
+        column = variant.from_json(pa.array(texts, type_))
+        assert variant.to_python(column) == [
+            {"a": [True, 100.0], "b": Decimal("1.50")},
+            None,
+            None,
+            12345678901234567890,
+        ]
+        assert column.null_count == 1
+    assert Variant.from_json("[1]") == Variant.from_python([1])
+    assert variant.from_json(pa.array([], pa.string())).to_pylist() == variant.from_python([]).to_pylist() == []
+    for make, wrong, message in [
+        (variant.from_python, [1, {1: 2}], "row 1: .*names of fields are str"),
+        (variant.from_json, pa.array(["1", '{"a": 1,}']), "row 1: JSON, at character 9: expected the name of a field"),
+        (variant.from_json, pa.array(['{"a": 1, "a": 2}']), "row 0: .*two fields"),
+        (variant.from_json, pa.array([1]), "expected JSON texts"),
+    ]:
+        with pytest.raises(errors.InvalidArgumentError, match=message):
+            make(wrong)  # type: ignore[operator]
+
+
 def test_terms_of_variants() -> None:
     term = ex.extract("a.v", "$['b c'][1]", "decimal(9, 2)")
     assert str(term) == 'a.v:"b c"[1]::decimal(9, 2)'

@@ -13,6 +13,7 @@ from icefield._core import RowChanges as CoreRowChanges
 from icefield._core import Transaction as CoreTransaction
 from icefield._inputs.arguments import other_names, summary_entries
 from icefield._inputs.frames import rows_of
+from icefield._inputs.shredding import Shredding, shredding_properties
 from icefield._outputs.progress import changing
 from icefield.errors import InvalidArgumentError
 from icefield.metadata import IsolationLevel
@@ -64,6 +65,7 @@ class ChangesRows(ChangesData):
         branch: str = OWN_BRANCH,
         *,
         schema_mode: Literal["strict", "subset", "evolve"] = "subset",
+        shred: Shredding | None = None,
         idempotency_key: str | None = None,
         dry_run: Literal[False] = False,
         progress: bool = False,
@@ -76,6 +78,7 @@ class ChangesRows(ChangesData):
         branch: str = OWN_BRANCH,
         *,
         schema_mode: Literal["strict", "subset", "evolve"] = "subset",
+        shred: Shredding | None = None,
         idempotency_key: str | None = None,
         dry_run: Literal[True],
         progress: bool = False,
@@ -87,6 +90,7 @@ class ChangesRows(ChangesData):
         branch: str = OWN_BRANCH,
         *,
         schema_mode: Literal["strict", "subset", "evolve"] = "subset",
+        shred: Shredding | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
         progress: bool = False,
@@ -108,6 +112,11 @@ class ChangesRows(ChangesData):
             ``"strict"``: the rows have exactly the table's columns. ``"subset"``: optional columns may be missing, and
             get their write default or null. ``"evolve"``: in addition, columns that the table lacks, at any
             depth, are added as optional ones, and types are widened where needed, in the same commit.
+        shred
+            How variants are stored in Parquet files, instead of by the table's properties: True shreds them by types
+            inferred from the first rows of each file, False stores them whole, and
+            ``{"v": "struct<a: long, b: string>"}`` gives the type of the column ``v``. Values of other types, and other
+            fields, are stored beside.
         idempotency_key
             Makes the append once: if a snapshot in the history of the branch was made with this key, nothing is done.
             The key is kept in the snapshot's summary, and forgotten when that expires.
@@ -133,7 +142,12 @@ class ChangesRows(ChangesData):
         with changing(progress) as traffic, self._changing() as changes:
             changes.count(traffic)
             counts = changes.append(
-                rows_of(df), branch=branch, snapshot_properties=properties, dry_run=dry_run, **columns
+                rows_of(df),
+                branch=branch,
+                snapshot_properties=properties,
+                dry_run=dry_run,
+                properties=shredding_properties(shred, self._changed_metadata.properties),
+                **columns,
             )
         return RowsChanged(*counts) if dry_run else self
 
@@ -218,6 +232,7 @@ class ChangesRows(ChangesData):
         isolation: Isolation | None = None,
         schema_mode: SchemaMode = "subset",
         check_rows: bool = False,
+        shred: Shredding | None = None,
         memory_limit: int | None = None,
         dry_run: bool = False,
         idempotency_key: str | None = None,
@@ -233,7 +248,7 @@ class ChangesRows(ChangesData):
             Which rows to delete, as for `delete`.
         snapshot_properties, case_sensitive, branch, mode, isolation, memory_limit, dry_run, idempotency_key, progress
             As for `delete`.
-        schema_mode
+        schema_mode, shred
             As for `Table.append`.
         check_rows
             Whether rows that the filter does not match are an error, so that a row of another day than the one that is
@@ -247,8 +262,9 @@ class ChangesRows(ChangesData):
         columns = written_columns(schema_mode)
         with changing(progress) as traffic, self._changing() as changes:
             changes.count(traffic)
+            written = shredding_properties(shred, self._changed_metadata.properties)
             options = _core(
-                changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key, memory_limit
+                changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key, memory_limit, written
             )
             counts = options.overwrite(
                 rows_of(df), overwrite_filter, case_sensitive=case_sensitive, check_rows=check_rows, **columns
@@ -264,6 +280,7 @@ class ChangesRows(ChangesData):
         on_old_specs: Literal["error", "rewrite"] = "error",
         isolation: Isolation | None = None,
         schema_mode: SchemaMode = "subset",
+        shred: Shredding | None = None,
         dry_run: bool = False,
         idempotency_key: str | None = None,
         progress: bool = False,
@@ -279,7 +296,7 @@ class ChangesRows(ChangesData):
             from those files, as `delete` does.
         snapshot_properties, branch, isolation, dry_run, idempotency_key, progress
             As for `delete`.
-        schema_mode
+        schema_mode, shred
             As for `Table.append`.
 
         Raises
@@ -296,7 +313,10 @@ class ChangesRows(ChangesData):
         columns = written_columns(schema_mode)
         with changing(progress) as traffic, self._changing() as changes:
             changes.count(traffic)
-            options = _core(changes, snapshot_properties, branch, None, isolation, dry_run, idempotency_key)
+            written = shredding_properties(shred, self._changed_metadata.properties)
+            options = _core(
+                changes, snapshot_properties, branch, None, isolation, dry_run, idempotency_key, properties=written
+            )
             counts = options.overwrite_partitions(rows_of(df), rewrite=on_old_specs == "rewrite", **columns)
             return RowsChanged(*counts)
 
@@ -565,6 +585,7 @@ def _core(
     dry_run: bool,
     idempotency_key: str | None,
     memory_limit: int | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> CoreRowChanges:
     return CoreRowChanges(
         changes,
@@ -574,4 +595,5 @@ def _core(
         isolation=isolation,
         dry_run=dry_run,
         memory_limit=memory_limit,
+        properties=properties or {},
     )

@@ -9,7 +9,7 @@ mod union;
 
 pub use change::NewColumn;
 pub use properties::PropertyChanges;
-pub(crate) use properties::{BLOOM_FILTER_PREFIX, METRICS_MODE_PREFIX, STATISTICS_PREFIX};
+pub(crate) use properties::{BLOOM_FILTER_PREFIX, METRICS_MODE_PREFIX, SHREDDING_PREFIX, STATISTICS_PREFIX};
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

@@ -5,12 +5,14 @@ use std::collections::{HashMap, HashSet};
 use super::UpdateSchema;
 use crate::types::{NAME_MAPPING_PROPERTY, NameMapping, Schema};
 
-/// Prefixes of properties that are renamed or removed with their column, as in Java.
+/// Prefixes of properties that are renamed or removed with their column, as in Java, which has not the last one.
 pub(crate) const METRICS_MODE_PREFIX: &str = "write.metadata.metrics.column.";
 pub(crate) const BLOOM_FILTER_PREFIX: &str = "write.parquet.bloom-filter-enabled.column.";
 pub(crate) const STATISTICS_PREFIX: &str = "write.parquet.stats-enabled.column.";
 
-const COLUMN_PREFIXES: [&str; 3] = [METRICS_MODE_PREFIX, BLOOM_FILTER_PREFIX, STATISTICS_PREFIX];
+pub(crate) const SHREDDING_PREFIX: &str = "write.parquet.shred-variants.column.";
+
+const COLUMN_PREFIXES: [&str; 4] = [METRICS_MODE_PREFIX, BLOOM_FILTER_PREFIX, STATISTICS_PREFIX, SHREDDING_PREFIX];
 
 /// Property changes that follow from a schema change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

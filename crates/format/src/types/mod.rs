@@ -20,6 +20,7 @@ pub use name_mapping::{MappedField, NAME_MAPPING_PROPERTY, NameMapping};
 pub use nested::{Field, ListType, MapType, StructType, Type};
 pub use promotion::{is_promotion_allowed, promote};
 pub use schema::Schema;
+pub use text::parse_shape;
 
 #[cfg(test)]
 mod laws;

@@ -1,8 +1,10 @@
-//! Schemas as people type them: `id long not null, name string, place struct<lat: double, lon: double>`.
+//! Schemas as people type them: `id long not null, name string, place struct<lat: double, lon: double>`; and what
+//! variants are shredded as, in the same words.
 
-use super::{Field, ListType, MapType, Schema, StructType, Type};
+use super::{Field, ListType, MapType, PrimitiveType, Schema, StructType, Type};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::value::variant::{Kind, Shape};
 
 impl Schema {
     /// Parses a list of columns, separated by commas: a name, a type, and then `not null` (or `required`) and
@@ -13,12 +15,23 @@ impl Schema {
     /// # Errors
     /// [`Error::Invalid`], with the place in the text.
     pub fn from_text(text: &str) -> Result<Self> {
-        let mut columns = Columns { text, at: 0, level: 0, last_id: 0 };
+        let mut columns = Columns { text, at: 0, level: 0, last_id: 0, what: "columns", small: false };
         let fields = columns.fields()?;
         match columns.peek() {
             Token::End => Self::new(0, fields),
             _ => Err(columns.wrong("expected ',', 'not null' or 'comment'")),
         }
+    }
+}
+
+/// Parses one type, in the words of [`Schema::from_text`]. With `small`, also the integers of one and two bytes, as
+/// unrecognized types by the names `int8` and `int16`.
+fn one_type(text: &str, what: &'static str, small: bool) -> Result<Type> {
+    let mut columns = Columns { text, at: 0, level: 0, last_id: 0, what, small };
+    let ty = columns.ty()?;
+    match columns.peek() {
+        Token::End => Ok(ty),
+        _ => Err(columns.wrong("expected nothing more")),
     }
 }
 
@@ -29,6 +42,10 @@ struct Columns<'a> {
     at: usize,
     level: usize,
     last_id: i32,
+    /// What errors call the text.
+    what: &'static str,
+    /// Whether there are integers of one and two bytes.
+    small: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +110,11 @@ impl<'a> Columns<'a> {
             let made = self.nested(&nested)?;
             self.level -= 1;
             return Ok(made);
+        }
+        if self.small
+            && let Some(name) = small_integer(&nested)
+        {
+            return Ok(Type::Primitive(PrimitiveType::Unrecognized(name.into())));
         }
         let text = format!("{word}{}", self.arguments()?);
         Type::parse(&text).map_err(|error| {
@@ -225,7 +247,15 @@ impl<'a> Columns<'a> {
                 format!("at character {} ({shown:?})", before + 1)
             }
         };
-        Error::invalid(format!("columns, {place}: {problem}"))
+        Error::invalid(format!("{}, {place}: {problem}", self.what))
+    }
+}
+
+fn small_integer(word: &str) -> Option<&'static str> {
+    match word {
+        "int8" => Some("int8"),
+        "int16" => Some("int16"),
+        _ => None,
     }
 }
 
@@ -248,6 +278,72 @@ fn unquoted(text: &str) -> String {
     let quote: String = text.chars().take(1).collect();
     let inner = text.strip_prefix(&quote).and_then(|text| text.strip_suffix(&quote)).unwrap_or(text);
     inner.replace(&quote.repeat(2), &quote)
+}
+
+/// Maximum nesting of a given shape.
+const LEVELS: usize = 50;
+
+/// Parses what variants are shredded as: `struct<a: long, b: list<decimal(9, 2)>>`. Besides the words of schemas there
+/// are `int8` and `int16`.
+///
+/// # Errors
+/// `Invalid`, with the place in the text, for what is not a type that variants can be shredded as.
+pub fn parse_shape(text: &str) -> Result<Shape> {
+    shape(&one_type(text, "the type of a shredded variant", true)?, LEVELS)
+}
+
+fn shape(ty: &Type, levels: usize) -> Result<Shape> {
+    let Some(levels) = levels.checked_sub(1) else {
+        return Err(Error::invalid(format!("a variant is shredded {LEVELS} levels deep, no deeper")));
+    };
+    Ok(match ty {
+        Type::Primitive(ty) => Shape::Primitive(kind(ty).ok_or_else(|| refused(ty))?),
+        Type::List(list) => Shape::Array(Box::new(shape(&list.element.ty, levels)?)),
+        Type::Struct(inner) => {
+            let field = |field: &Field| Ok((field.name.clone(), shape(&field.ty, levels)?));
+            let mut fields = inner.fields.iter().map(field).collect::<Result<Vec<_>>>()?;
+            fields.sort_by(|(a, _), (b, _)| a.cmp(b));
+            let twice = fields.windows(2).find_map(|pair| match pair {
+                [(a, _), (b, _)] if a == b => Some(a),
+                _ => None,
+            });
+            if let Some(name) = twice {
+                return Err(Error::invalid(format!("the type of a shredded variant has two fields {name:?}")));
+            }
+            Shape::Object(fields)
+        }
+        Type::Map(_) | Type::Variant => return Err(refused(ty)),
+    })
+}
+
+fn refused(ty: &impl std::fmt::Display) -> Error {
+    Error::invalid(format!("a variant cannot be shredded as {ty}: variants have no such values"))
+}
+
+fn kind(ty: &PrimitiveType) -> Option<Kind> {
+    use PrimitiveType as T;
+    Some(match ty {
+        T::Boolean => Kind::Boolean,
+        T::Unrecognized(name) if **name == *"int8" => Kind::Int8,
+        T::Unrecognized(name) if **name == *"int16" => Kind::Int16,
+        T::Int => Kind::Int32,
+        T::Long => Kind::Int64,
+        T::Float => Kind::Float,
+        T::Double => Kind::Double,
+        T::Decimal { precision, scale } if (1..=38).contains(precision) && scale <= precision => {
+            Kind::Decimal { precision: *precision, scale: *scale }
+        }
+        T::Date => Kind::Date,
+        T::Time => Kind::Time,
+        T::Timestamp => Kind::Timestamp { is_utc: false },
+        T::Timestamptz => Kind::Timestamp { is_utc: true },
+        T::TimestampNs => Kind::TimestampNanos { is_utc: false },
+        T::TimestamptzNs => Kind::TimestampNanos { is_utc: true },
+        T::String => Kind::String,
+        T::Binary => Kind::Binary,
+        T::Uuid => Kind::Uuid,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -289,5 +385,36 @@ mod tests {
         }
         let deep = format!("x {}int{}", "list<".repeat(2000), ">".repeat(2000));
         assert!(Schema::from_text(&deep).unwrap_err().to_string().contains("levels deep"));
+    }
+
+    #[test]
+    fn shapes_in_words() {
+        for (text, shown) in [
+            ("long", "long"),
+            ("struct<b: string, a: long>", "struct<a: long, b: string>"),
+            ("list<INT8>", "list<int8>"),
+            ("array<struct<`x y` decimal(9,2), s int16>>", "list<struct<s: int16, `x y`: decimal(9, 2)>>"),
+            (
+                "struct<t: timestamptz_ns, u: uuid, d: date, c: time>",
+                "struct<c: time, d: date, t: timestamptz_ns, u: uuid>",
+            ),
+        ] {
+            let shape = parse_shape(text).unwrap();
+            assert_eq!(shape.to_string(), shown);
+            assert_eq!(parse_shape(shown).unwrap(), shape);
+        }
+        let deep = format!("{}int{}", "list<".repeat(60), ">".repeat(60));
+        for (text, words) in [
+            ("map<string, int>", "variants have no such values"),
+            ("fixed[4]", "variants have no such values"),
+            ("unknown", "variants have no such values"),
+            ("struct<a: int, a: long>", "two fields \"a\""),
+            ("struct<a: int", "at the end: expected '>'"),
+            ("long long", "at character 6 (\"long\"): expected nothing more"),
+            (&deep, "levels deep"),
+        ] {
+            let error = parse_shape(text).unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use icefield_format::value::variant::tree::Primitive;
-use icefield_format::value::variant::{Column, DEPTH, Node, Path, Tree, Variant, column, human, json};
+use icefield_format::value::variant::{Column, DEPTH, Node, Path, Tree, Variant, column, human, json, parse};
 use icefield_format::value::{calendar, decimal};
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -18,6 +18,8 @@ use crate::errors::{InvalidArgumentError, Result};
 /// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyVariant>()?;
+    module.add_function(wrap_pyfunction!(variants_from_json, module)?)?;
+    module.add_function(wrap_pyfunction!(variants_from_python, module)?)?;
     module.add_function(wrap_pyfunction!(variants_to_json, module)?)?;
     module.add_function(wrap_pyfunction!(variants_to_python, module)?)
 }
@@ -57,6 +59,14 @@ impl PyVariant {
     fn from_python(py: Python<'_>, object: &Bound<'_, PyAny>) -> Result<Self> {
         let tree = from_python(object, 0)?;
         let (metadata, value) = detached(py, || tree.encode())??;
+        Ok(Self { metadata, value })
+    }
+
+    /// The variant of a JSON text.
+    #[staticmethod]
+    #[pyo3(signature = (text, /))]
+    fn from_json(py: Python<'_>, text: &str) -> Result<Self> {
+        let (metadata, value) = detached(py, || parse::from_json(text)?.encode())??;
         Ok(Self { metadata, value })
     }
 
@@ -110,6 +120,37 @@ impl PyVariant {
     fn __repr__(&self) -> Result<String> {
         Ok(human::to_human_string(&self.variant()?)?)
     }
+}
+
+/// A column of the variants of JSON texts.
+#[pyfunction]
+#[pyo3(signature = (texts, /))]
+fn variants_from_json<'py>(py: Python<'py>, texts: ArrayInput) -> Result<Bound<'py, PyAny>> {
+    let texts = texts.checked(py)?;
+    let variants = detached(py, || column::from_json(&texts))??;
+    Ok(Bound::new(py, ArrowArray::new(std::sync::Arc::new(variants)))?.call_method0("to_pyarrow")?)
+}
+
+/// A column of the variants of Python objects; `None` is a row without a variant.
+#[pyfunction]
+#[pyo3(signature = (objects, /))]
+fn variants_from_python<'py>(py: Python<'py>, objects: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
+    let mut rows = Vec::new();
+    for (row, object) in objects.try_iter()?.enumerate() {
+        let object = object?;
+        rows.push(match object.is_none() {
+            true => None,
+            false => Some(from_python(&object, 0).map_err(|error| {
+                let error = PyErr::from(error);
+                if error.is_instance_of::<InvalidArgumentError>(py) {
+                    return InvalidArgumentError::new_err(format!("row {row}: {}", error.value(py)));
+                }
+                error
+            })?),
+        });
+    }
+    let variants = detached(py, || column::build(rows.into_iter().map(Ok)))??;
+    Ok(Bound::new(py, ArrowArray::new(std::sync::Arc::new(variants)))?.call_method0("to_pyarrow")?)
 }
 
 /// The JSON text of each variant of a column.

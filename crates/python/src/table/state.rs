@@ -268,7 +268,7 @@ pub(crate) fn append_options(
         snapshot: SnapshotOptions { branch, properties, ..SnapshotOptions::default() },
         matching: Matching { allow_missing, ignore_extra },
         evolve,
-        dry_run: false,
+        ..AppendOptions::default()
     }
 }
 

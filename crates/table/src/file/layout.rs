@@ -13,7 +13,7 @@ use super::avro::{AvroLayout, AvroOptions, AvroWriter};
 use super::encrypted::EncryptedFile;
 use super::modes::Modes;
 use super::orc::{OrcLayout, OrcOptions, OrcWriter};
-use super::parquet::{ParquetLayout, ParquetOptions, ParquetWriter};
+use super::parquet::{self, ParquetLayout, ParquetOptions};
 use crate::error::{Error, Result};
 use crate::storage::{FileKey, Storage};
 
@@ -88,7 +88,7 @@ impl FileLayout {
 
     fn create_in(&self, storage: &Storage, path: String, first: &[RecordBatch]) -> Result<Box<dyn FileWriter>> {
         Ok(match &self.of_format {
-            OfFormat::Parquet(layout) => Box::new(ParquetWriter::create(storage, path, layout.clone(), first)?),
+            OfFormat::Parquet(layout) => parquet::create(layout, storage, path, first)?,
             OfFormat::Orc(layout) => Box::new(OrcWriter::create(storage, path, layout.clone())?),
             OfFormat::Avro(layout) => Box::new(AvroWriter::create(storage, path, layout.clone())?),
         })

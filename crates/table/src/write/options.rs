@@ -3,10 +3,11 @@
 use icefield_format::FormatVersion;
 use icefield_format::manifest::FileFormat;
 use icefield_format::metadata::properties::{
-    DEFAULT_FILE_FORMAT, ENCRYPTION_DEK_LENGTH, ENCRYPTION_TABLE_KEY, WRITE_DISTRIBUTION_MODE,
-    WRITE_TARGET_FILE_SIZE_BYTES,
+    DEFAULT_FILE_FORMAT, ENCRYPTION_DEK_LENGTH, ENCRYPTION_TABLE_KEY, PARQUET_SHRED_VARIANTS_COLUMN_PREFIX,
+    WRITE_DISTRIBUTION_MODE, WRITE_TARGET_FILE_SIZE_BYTES,
 };
 use icefield_format::metadata::{StringMap, TableMetadata};
+use icefield_format::types::{Schema, Type, parse_shape};
 
 use crate::error::{Error, Result};
 use crate::file::FormatOptions;
@@ -64,6 +65,30 @@ impl WriteOptions {
         }
         Ok(Self { target_file_bytes, format, gathers, key_length })
     }
+}
+
+/// Checks the shapes that a write gives for columns of variants. A table's own may be of columns that it has no longer.
+///
+/// # Errors
+/// A column that is no variant of the schema, a text that is not a type, or files that are not Parquet.
+pub(super) fn check_shapes(given: &StringMap, all: &StringMap, schema: &Schema) -> Result<()> {
+    for (column, text) in PARQUET_SHRED_VARIANTS_COLUMN_PREFIX.columns(given).filter(|(_, text)| !text.is_empty()) {
+        let wrong = |message: String| Error::invalid(format!("shredding the column {column}: {message}"));
+        match schema.fields().iter().find(|field| field.name == column) {
+            Some(field) if field.ty == Type::Variant => {}
+            Some(field) => return Err(wrong(format!("its type is {}, expected variant", field.ty))),
+            None => return Err(wrong("the table has no such column at its top level".to_owned())),
+        }
+        parse_shape(text).map_err(|error| wrong(error.to_string()))?;
+        let format = DEFAULT_FILE_FORMAT.read(all);
+        if FileFormat::from_name(format) != Some(FileFormat::Parquet) {
+            return Err(wrong(format!(
+                "only Parquet files shred variants, and {} is {format}",
+                DEFAULT_FILE_FORMAT.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Length in bytes of the keys of a table's files (`encryption.data-key-length`); `None` if they are not encrypted
@@ -142,6 +167,7 @@ mod tests {
             ("parquet", "write.parquet.compression-codec", "lzo", "lzo"),
             ("parquet", "write.parquet.compression-level", "99", "compression-level"),
             ("parquet", "write.parquet.page-version", "v9", "expected v1 or v2"),
+            ("parquet", "write.parquet.shred-variants.column.v", "struct<a>", "shred-variants.column.v"),
             ("orc", "encryption.key-id", "k", "choose parquet or avro"),
             ("puffin", "write.strange", "", "write.format.default"),
             ("avro", "write.avro.compression-codec", "lz4", "write.avro.compression-codec"),

@@ -22,7 +22,7 @@ use super::describe::described;
 use super::input::route::{Router, Share, Tuple};
 use super::intake::{Intake, Prepared};
 use super::location::{DataLocations, FileNames};
-use super::options::WriteOptions;
+use super::options::{WriteOptions, check_shapes};
 use super::roll;
 use super::runs::Runs;
 use super::sort::Sorter;
@@ -108,6 +108,16 @@ impl WriterConfig {
             order: Some(metadata.default_sort_order().clone()),
             ..Self::new(storage, metadata.location(), schema, spec)
         }
+    }
+
+    /// The same with other values of some table properties, for one write.
+    ///
+    /// # Errors
+    /// A shape for a column that has no variants, or of files that are not Parquet.
+    pub fn with_properties(mut self, properties: StringMap) -> Result<Self> {
+        self.properties.extend(properties.clone());
+        check_shapes(&properties, &self.properties, &self.schema)?;
+        Ok(self)
     }
 
     /// A configuration with defaults for everything not specific to the table.

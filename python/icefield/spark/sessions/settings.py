@@ -48,7 +48,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     *_settings("honoured", "Entries of the summary of each snapshot.", "snapshot-property."),
     Setting("merge-schema", "refused", 'pass schema_mode="evolve", or the option mergeSchema', ("false",)),
-    Setting("shred-variants", "refused", "variants are written whole", ("false",)),
+    *_settings("honoured", "Of the Parquet files that writes make.", "shred-variants", "variant-inference-buffer-size"),
     *_settings("harmless", "Reading is always in batches.", "vectorization.enabled"),
     *_settings("harmless", "A null in a required column is refused where it is met.", "check-nullability"),
     *_settings("harmless", "Columns are found by name, in any order.", "check-ordering"),
@@ -61,7 +61,6 @@ SETTINGS: tuple[Setting, ...] = (
         "read.adaptive-split-size.enabled",
         "read.adaptive-split-size.parallelism",
     ),
-    *_settings("harmless", "Variants are written whole.", "variant-inference-buffer-size"),
     *_settings("harmless", "Spark does not hear of identifier fields.", "identifier-fields-rely"),
     *_settings("harmless", "Of views in catalogs.", "view.schema-binding-mode"),
     *_settings("harmless", "Spark places the tasks itself.", "locality.enabled"),
@@ -75,6 +74,7 @@ _EXACT = {one.name: one for one in SETTINGS if not one.name.endswith(".")}
 _PREFIXES = tuple(one for one in SETTINGS if one.name.endswith("."))
 _SUMMARY = "snapshot-property."
 _COMPRESSION = ("compression-codec", "compression-level", "compression-strategy")
+_SHREDDING = ("shred-variants", "variant-inference-buffer-size")
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,8 @@ class WriteDefaults:
     distribution: str | None = None
     #: Values of ``compression-*`` by their names.
     compression: Mapping[str, str] = field(default_factory=dict)
+    #: Values of how Parquet files shred variants, by their names.
+    shredding: Mapping[str, str] = field(default_factory=dict)
     #: Entries of the snapshot's summary.
     summary: Mapping[str, str] = field(default_factory=dict)
 
@@ -91,7 +93,8 @@ class WriteDefaults:
         """Return the table properties that the settings replace in a write."""
         kind = table.properties.get("write.format.default", "parquet").lower()
         has = ("compression-codec", "compression-strategy" if kind == "orc" else "compression-level")
-        return {f"write.{kind}.{name}": value for name, value in self.compression.items() if name in has}
+        compression = {f"write.{kind}.{name}": value for name, value in self.compression.items() if name in has}
+        return {**compression, **{f"write.parquet.{name}": value for name, value in self.shredding.items()}}
 
 
 def write_defaults(spark: SparkSession) -> WriteDefaults:
@@ -120,6 +123,7 @@ def defaults_of(found: Mapping[str, str]) -> WriteDefaults:
     return WriteDefaults(
         found.get("distribution-mode"),
         {name: found[name] for name in _COMPRESSION if name in found},
+        {name: found[name] for name in _SHREDDING if name in found},
         {name.removeprefix(_SUMMARY): value for name, value in found.items() if name.startswith(_SUMMARY)},
     )
 

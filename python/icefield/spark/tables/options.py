@@ -85,8 +85,7 @@ OPTIONS: tuple[Option, ...] = (
         "use-merge-append-for-streaming",
     ),
     *_options("write", "harmless", "Spark's own: where it keeps the progress of a stream.", "checkpointLocation"),
-    Option("shred-variants", "write", "refused", "variants are written whole", ("false",)),
-    *_options("write", "harmless", "Variants are written whole.", "variant-inference-buffer-size"),
+    *_options("write", "honoured", "Of Parquet files.", "shred-variants", "variant-inference-buffer-size"),
     *_options("write", "honoured", _DELETES, "delete-format", "delete-granularity", "target-delete-file-size-bytes"),
     *_options("write", "harmless", "A null in a required column is refused where it is met.", "check-nullability"),
     *_options("write", "harmless", "Columns are found by name, in any order.", "check-ordering"),
@@ -106,6 +105,8 @@ _PROPERTIES = {
     "compression-codec": "write.{}.compression-codec",
     "compression-level": "write.{}.compression-level",
     "compression-strategy": "write.{}.compression-strategy",
+    "shred-variants": "write.parquet.shred-variants",
+    "variant-inference-buffer-size": "write.parquet.variant-inference-buffer-size",
 }
 
 

@@ -5,7 +5,7 @@
 use super::property::unexpected;
 use super::{AllowedValues, Effect, KNOWN, KnownProperty, MetricsMode};
 use crate::metadata::StringMap;
-use crate::types::NameMapping;
+use crate::types::{NameMapping, parse_shape};
 use crate::{Error, Result};
 
 /// Checks properties before they are set.
@@ -53,6 +53,7 @@ impl AllowedValues {
             Self::Fraction => text.parse::<f64>().is_ok_and(|number| number > 0.0 && number < 1.0),
             Self::NameMapping => NameMapping::parse(text).is_ok(),
             Self::MetricsMode => MetricsMode::parse(text).is_some(),
+            Self::Shape => parse_shape(text).is_ok(),
             Self::OneOf(allowed) => allowed.iter().any(|one| one.eq_ignore_ascii_case(text)),
         }
     }
@@ -69,6 +70,7 @@ impl std::fmt::Display for AllowedValues {
             Self::Fraction => f.write_str("a number between 0 and 1"),
             Self::NameMapping => f.write_str("a name mapping as JSON"),
             Self::MetricsMode => f.write_str("none, counts, truncate(LENGTH) or full"),
+            Self::Shape => f.write_str("a type such as struct<a: long, b: string>"),
             Self::OneOf(allowed) => match allowed.split_last() {
                 Some((last, others)) if !others.is_empty() => write!(f, "{} or {last}", others.join(", ")),
                 _ => f.write_str(&allowed.concat()),
@@ -142,6 +144,7 @@ mod tests {
             ("schema.name-mapping.default", "[{"),
             ("encryption.data-key-length", "20"),
             ("write.location-provider.impl", ""),
+            ("write.parquet.shred-variants.column.v", "struct<a>"),
         ] {
             let error = set(name, value).unwrap_err();
             assert!(error.contains(name) && error.contains(value), "{error}");
@@ -152,6 +155,7 @@ mod tests {
             ("write.parquet.compression-level", "null"),
             ("commit.retry.min-wait-ms", "0"),
             ("schema.name-mapping.default", r#"[{"field-id": 1, "names": ["a"]}]"#),
+            ("write.parquet.shred-variants.column.v", "struct<a: long, b: list<int8>>"),
             ("owner", "me"),
             ("write.strange", "x"),
             ("commit", "x"),

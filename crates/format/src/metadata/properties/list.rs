@@ -3,7 +3,7 @@
 //! Names and defaults are those of the Java library. `docs/properties.md` is made from this list.
 
 use super::{AllowedValues, ColumnProperty, Effect, KnownProperty, MetricsMode, Property};
-use crate::evolution::{BLOOM_FILTER_PREFIX, METRICS_MODE_PREFIX, STATISTICS_PREFIX};
+use crate::evolution::{BLOOM_FILTER_PREFIX, METRICS_MODE_PREFIX, SHREDDING_PREFIX, STATISTICS_PREFIX};
 use crate::types::NAME_MAPPING_PROPERTY;
 
 /// Declares properties: constants for the code that reads them, and the list of all. Properties of columns come first,
@@ -63,6 +63,8 @@ properties! {
     /// Followed by a column's name: whether Parquet may encode it with a dictionary.
     PARQUET_DICT_ENCODING_ENABLED_COLUMN_PREFIX: bool = "write.parquet.dict-encoding-enabled.column.", true,
         AllowedValues::Flag, Effect::Honoured;
+    /// Followed by the name of a variant column: the type that it is shredded as (icefield's own).
+    PARQUET_SHRED_VARIANTS_COLUMN_PREFIX: () = SHREDDING_PREFIX, (), AllowedValues::Shape, Effect::Honoured;
     ---
     /// Given when a table is created or replaced: its format version.
     FORMAT_VERSION: i64 = "format-version", AllowedValues::AtLeast(1), Effect::Honoured;
@@ -254,9 +256,8 @@ properties! {
     PARQUET_COMPRESSION: &'static str = "write.parquet.compression-codec", "gzip",
         AllowedValues::OneOf(&["zstd", "gzip", "snappy", "lz4", "lz4_raw", "brotli", "uncompressed", "none"]),
         Effect::Honoured;
-    /// Whether variants are shredded.
-    PARQUET_SHRED_VARIANTS: bool = "write.parquet.shred-variants", false,
-        AllowedValues::Flag, Effect::Harmless("Variants are written whole, which every reader reads.");
+    /// Whether variants are shredded, by types inferred from the first rows of each file.
+    PARQUET_SHRED_VARIANTS: bool = "write.parquet.shred-variants", false, AllowedValues::Flag, Effect::Honoured;
     /// Codec of Avro data files.
     AVRO_COMPRESSION: &'static str = "write.avro.compression-codec", "gzip",
         AllowedValues::OneOf(&["gzip", "zstd", "snappy", "uncompressed"]), Effect::Honoured;
@@ -356,9 +357,9 @@ properties! {
     /// Whether the size of row groups is that before compression.
     PARQUET_ROW_GROUP_UNCOMPRESSED: bool = "write.parquet.row-group-size-track-uncompressed", false,
         AllowedValues::Flag, Effect::Harmless("The size of a row group is that of its encoded pages.");
-    /// Rows that are looked at to shred variants.
+    /// Rows of a file from which the types of its shredded variants are inferred.
     PARQUET_VARIANT_BUFFER_SIZE: i64 = "write.parquet.variant-inference-buffer-size", 100,
-        AllowedValues::AtLeast(1), Effect::Harmless("Variants are written whole.");
+        AllowedValues::AtLeast(1), Effect::Honoured;
     /// Whether the size of bloom filters follows the values.
     PARQUET_BLOOM_FILTER_ADAPTIVE: bool = "write.parquet.bloom-filter-adaptive-enabled", false,
         AllowedValues::Flag, Effect::Harmless("Bloom filters are folded to what their values need.");

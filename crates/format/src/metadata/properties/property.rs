@@ -49,6 +49,8 @@ pub enum AllowedValues {
     NameMapping,
     /// `none`, `counts`, `truncate(16)` or `full`.
     MetricsMode,
+    /// A type that variants are shredded as: `struct<a: long, b: string>`.
+    Shape,
     /// One of these, in any case.
     OneOf(&'static [&'static str]),
 }

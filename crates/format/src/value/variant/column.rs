@@ -1,14 +1,16 @@
 //! Columns of variants in Arrow: structs of `metadata` and `value` (extension type `arrow.parquet.variant`).
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, StringArray, StructArray};
-use arrow_buffer::NullBuffer;
-use arrow_schema::DataType;
+use arrow_array::{Array, ArrayRef, BinaryArray, StringArray, StructArray};
+use arrow_buffer::{NullBuffer, NullBufferBuilder};
+use arrow_schema::{DataType, Field, Fields};
 
 use crate::error::{Error, Result};
 
-use super::json;
 use super::node::Variant;
+use super::{Tree, json};
 
 /// The two parts of a variant column, in any of Arrow's binary types.
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +79,59 @@ fn bytes(array: &dyn Array, row: usize) -> &[u8] {
 /// Adds the row number to an error.
 pub(crate) fn at(row: usize) -> impl Fn(Error) -> Error {
     move |error| error.within(&format!("row {row}"))
+}
+
+/// Adds the row number to an error of what was given.
+fn given(row: usize) -> impl Fn(Error) -> Error {
+    move |error| match error {
+        Error::Invalid(message) => Error::invalid(format!("row {row}: {message}")),
+        error => at(row)(error),
+    }
+}
+
+/// Builds a column; a row without a value is null.
+///
+/// # Errors
+/// As [`Tree::encode`], with the row number; `Unsupported` for 2 GiB and more.
+pub fn build(rows: impl ExactSizeIterator<Item = Result<Option<Tree>>>) -> Result<StructArray> {
+    let (mut metadata, mut value) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+    let (mut nulls, mut bytes) = (NullBufferBuilder::new(rows.len()), 0);
+    for (row, tree) in rows.enumerate() {
+        let tree = tree.map_err(given(row))?;
+        nulls.append(tree.is_some());
+        let (names, own) = tree.map(|tree| tree.encode()).transpose().map_err(given(row))?.unwrap_or_default();
+        bytes += names.len() + own.len();
+        if bytes > i32::MAX as usize {
+            return Err(Error::unsupported("these variants have 2 GiB and more: convert fewer rows at a time"));
+        }
+        metadata.push(names);
+        value.push(own);
+    }
+    let part = |name: &str| Arc::new(Field::new(name, DataType::Binary, false));
+    let columns: Vec<ArrayRef> =
+        vec![Arc::new(BinaryArray::from_iter_values(metadata)), Arc::new(BinaryArray::from_iter_values(value))];
+    let fields = Fields::from(vec![part("metadata"), part("value")]);
+    StructArray::try_new(fields, columns, nulls.finish()).map_err(|error| Error::invalid(error.to_string()))
+}
+
+/// Reads a variant from each JSON text; a null row stays null.
+///
+/// # Errors
+/// As [`from_json`](super::parse::from_json), with the row number; `Invalid` for a column without texts.
+pub fn from_json(texts: &dyn Array) -> Result<StructArray> {
+    let text = |row: usize| -> Option<&str> {
+        Some(match texts.data_type() {
+            _ if texts.is_null(row) => return None,
+            DataType::Utf8 => texts.as_string::<i32>().value(row),
+            DataType::LargeUtf8 => texts.as_string::<i64>().value(row),
+            DataType::Utf8View => texts.as_string_view().value(row),
+            _ => return None,
+        })
+    };
+    if !matches!(texts.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null) {
+        return Err(Error::invalid(format!("expected JSON texts, got values of the type {}", texts.data_type())));
+    }
+    build((0..texts.len()).map(|row| text(row).map(super::parse::from_json).transpose()))
 }
 
 /// Converts each variant to JSON text; a variant null becomes `null`, a null row stays null.

@@ -1,22 +1,27 @@
 //! Variant values (Parquet's `VariantEncoding.md`, version 1): two byte strings that hold a value of any type.
 //!
 //! [`metadata`] is the dictionary of field names, [`node`] decodes a value, [`encode`] encodes one, [`tree`] builds
-//! values, [`json`] and [`human`] format them, [`path`] finds a value inside another, and [`column`] is the Arrow form.
+//! values, [`shape`] says what variants are shredded as and [`infer`] finds it from their values, [`json`] and [`human`]
+//! format them, [`parse`] reads JSON, [`path`] finds a value inside another, and [`column`] is the Arrow form.
 //! Offsets and counts are never trusted, and nesting is limited to [`DEPTH`], as in the Java library.
 
 pub mod column;
 pub mod encode;
 pub mod human;
+pub mod infer;
 pub mod json;
 pub mod metadata;
 pub mod node;
+pub mod parse;
 pub mod path;
+pub mod shape;
 pub mod tree;
 
 pub use column::Column;
 pub use metadata::Metadata;
 pub use node::{Elements, Node, Object, Variant};
 pub use path::Path;
+pub use shape::{Kind, Shape};
 pub use tree::Tree;
 
 use crate::error::{Error, Result};

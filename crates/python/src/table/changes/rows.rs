@@ -53,12 +53,14 @@ impl PyFoundRows {
 #[pymethods]
 impl PyRowChanges {
     /// Changes of a branch. `mode` is `copy-on-write`, `merge-on-read` or `auto`, `isolation` is `serializable` or `snapshot`;
-    /// without them the table says. With `dry_run` nothing is written. `memory_limit` is for the rows that are read.
+    /// without them the table says. With `dry_run` nothing is written. `memory_limit` is for the rows that are read,
+    /// `properties` are values of table properties that new rows are written with.
     #[new]
     #[pyo3(signature = (
         transaction, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new(), mode=None, isolation=None, dry_run=false,
-        memory_limit=None
+        memory_limit=None, properties=BTreeMap::new()
     ))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the changes")]
     fn py_new(
         transaction: Py<PyTransaction>,
         branch: String,
@@ -67,15 +69,17 @@ impl PyRowChanges {
         isolation: Option<&str>,
         dry_run: bool,
         memory_limit: Option<usize>,
+        properties: BTreeMap<String, String>,
     ) -> Result<Self> {
-        let properties = snapshot_properties.into_iter().collect();
+        let summary = snapshot_properties.into_iter().collect();
         let options = RowOptions {
-            snapshot: SnapshotOptions { branch, properties, ..SnapshotOptions::default() },
+            snapshot: SnapshotOptions { branch, properties: summary, ..SnapshotOptions::default() },
             mode: mode.map(Mode::parse).transpose()?,
             isolation: isolation.map(Isolation::parse).transpose()?,
             dry_run,
             memory: memory_limit,
             check_rows: false,
+            properties: properties.into_iter().collect(),
         };
         Ok(Self { transaction, options })
     }

@@ -175,7 +175,7 @@ impl PyTransaction {
     /// Write rows to data files, to be appended with the other changes: what is done, as the changes of rows count it.
     #[pyo3(signature = (
         rows, *, branch="main".to_owned(), snapshot_properties=BTreeMap::new(), allow_missing=true, ignore_extra=false,
-        evolve=false, dry_run=false
+        evolve=false, dry_run=false, properties=BTreeMap::new()
     ))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the append")]
     fn append(
@@ -188,9 +188,10 @@ impl PyTransaction {
         ignore_extra: bool,
         evolve: bool,
         dry_run: bool,
+        properties: BTreeMap<String, String>,
     ) -> Result<Counts> {
         let options = append_options(branch, snapshot_properties, allow_missing, ignore_extra, evolve);
-        let options = AppendOptions { dry_run, ..options };
+        let options = AppendOptions { dry_run, properties: properties.into_iter().collect(), ..options };
         let schema = rows.0.schema();
         let batches = rows.0.map(|batch| batch.map_err(from_rows));
         Ok(detached(py, || {

@@ -12,7 +12,9 @@ use parquet::file::statistics::Statistics;
 
 use super::prune::bounds::bounds;
 use super::prune::row_groups::comparable;
+use super::prune::shredded::{self, Shredded};
 use crate::error::Result;
+use crate::file::is_stored;
 use crate::file::leaves::skip;
 use crate::file::metrics::FileMetrics;
 use crate::file::modes::Modes;
@@ -33,8 +35,13 @@ struct ColumnMetrics {
     unbounded: bool,
 }
 
-/// The metrics from a footer, as the metrics modes ask.
-pub(super) fn from_footer(footer: &ParquetMetaData, schema: &Schema, modes: &Modes) -> Result<FileMetrics> {
+/// The metrics from a footer, as the metrics modes ask; `fields` are the columns of the file.
+pub(super) fn from_footer(
+    footer: &ParquetMetaData,
+    fields: &Fields,
+    schema: &Schema,
+    modes: &Modes,
+) -> Result<FileMetrics> {
     let mut metrics = FileMetrics { record_count: footer.file_metadata().num_rows(), ..FileMetrics::default() };
     let mut columns: BTreeMap<i32, ColumnMetrics> = BTreeMap::new();
     for group in footer.row_groups() {
@@ -53,7 +60,32 @@ pub(super) fn from_footer(footer: &ParquetMetaData, schema: &Schema, modes: &Mod
     for (id, column) in columns {
         column.finish(id, schema, modes.of(id), &mut metrics)?;
     }
+    let (mut variants, mut next) = (Vec::new(), 0);
+    for (field, column) in fields.iter().zip(schema.fields().iter().filter(|field| is_stored(field))) {
+        match field.data_type() {
+            DataType::Struct(parts) if column.ty == Type::Variant => {
+                variants.push((column.id, shredded::find(parts, &mut next)));
+            }
+            other => skip(other, &mut next),
+        }
+    }
+    bound_variants(footer, &variants, modes, &mut metrics);
     Ok(metrics)
+}
+
+/// Adds the bounds of variants with values in columns of their own.
+fn bound_variants(
+    footer: &ParquetMetaData,
+    variants: &[(i32, Vec<Shredded>)],
+    modes: &Modes,
+    metrics: &mut FileMetrics,
+) {
+    for (id, shredded) in variants {
+        let Some(length) = modes.of(*id).bound_length() else { continue };
+        let (lower, upper) = shredded::of_file(footer, shredded, length);
+        metrics.lower_bounds.extend(lower.map(|lower| (*id, lower)));
+        metrics.upper_bounds.extend(upper.map(|upper| (*id, upper)));
+    }
 }
 
 /// The metrics of a file from any writer; `fields` are its columns with the ids they are read by.
@@ -66,8 +98,8 @@ pub(super) fn of_foreign(
     modes: &Modes,
 ) -> Result<FileMetrics> {
     let mut metrics = FileMetrics { record_count: footer.file_metadata().num_rows(), ..FileMetrics::default() };
-    let mut found = Vec::new();
-    collect(fields, schema, true, &mut 0, &mut found);
+    let (mut found, mut variants) = (Vec::new(), Vec::new());
+    collect(fields, schema, true, &mut 0, &mut found, &mut variants);
     found.retain(|column| modes.of(column.id) != MetricsMode::None);
     let mut columns: BTreeMap<i32, ColumnMetrics> = BTreeMap::new();
     for group in footer.row_groups() {
@@ -89,6 +121,7 @@ pub(super) fn of_foreign(
     for (id, column) in columns {
         column.finish(id, schema, modes.of(id), &mut metrics)?;
     }
+    bound_variants(footer, &variants, modes, &mut metrics);
     Ok(metrics)
 }
 
@@ -103,11 +136,21 @@ struct Leaf<'a> {
     comparable: bool,
 }
 
-fn collect<'a>(fields: &Fields, schema: &'a Schema, counted: bool, next: &mut usize, out: &mut Vec<Leaf<'a>>) {
+fn collect<'a>(
+    fields: &Fields,
+    schema: &'a Schema,
+    counted: bool,
+    next: &mut usize,
+    out: &mut Vec<Leaf<'a>>,
+    variants: &mut Vec<(i32, Vec<Shredded>)>,
+) {
     for field in fields {
         let known = field_id(field).and_then(|id| schema.find_field(id));
         match field.data_type() {
             DataType::Struct(parts) if known.is_some_and(|field| field.ty == Type::Variant) => {
+                if let Some(column) = known.filter(|_| counted) {
+                    variants.push((column.id, shredded::find(parts, &mut next.clone())));
+                }
                 // As in files written here, a variant takes its counts from its metadata part.
                 for part in parts {
                     if let Some(column) = known.filter(|_| counted && part.name() == "metadata") {
@@ -117,9 +160,9 @@ fn collect<'a>(fields: &Fields, schema: &'a Schema, counted: bool, next: &mut us
                     skip(part.data_type(), next);
                 }
             }
-            DataType::Struct(children) => collect(children, schema, counted, next, out),
-            DataType::List(element) => collect(&[element.clone()].into(), schema, false, next, out),
-            DataType::Map(entries, _) => collect(&[entries.clone()].into(), schema, false, next, out),
+            DataType::Struct(children) => collect(children, schema, counted, next, out, variants),
+            DataType::List(element) => collect(&[element.clone()].into(), schema, false, next, out, variants),
+            DataType::Map(entries, _) => collect(&[entries.clone()].into(), schema, false, next, out, variants),
             _ => {
                 if let Some(column) = known {
                     let comparable = column.ty.as_primitive().is_some_and(|ty| comparable(field, ty));

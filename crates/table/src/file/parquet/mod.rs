@@ -10,5 +10,6 @@ pub mod read;
 pub mod variant;
 mod write;
 
+pub(in crate::file) use write::late::create;
 pub use write::options::ParquetOptions;
 pub use write::writer::{ParquetLayout, ParquetWriter};

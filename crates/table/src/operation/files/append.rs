@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
 use icefield_format::manifest::DataFile;
 use icefield_format::manifest::list::ManifestFile;
-use icefield_format::metadata::{MetadataBuilder, Operation, requirements_for_update};
+use icefield_format::metadata::{MetadataBuilder, Operation, StringMap, requirements_for_update};
 
 use crate::commit::{Change, Content, FileChanges, SnapshotOptions, SnapshotProducer, Transaction, Updates};
 use crate::error::Result;
@@ -23,6 +23,8 @@ pub struct AppendOptions {
     pub evolve: bool,
     /// Whether to write nothing: rows are only encoded and counted.
     pub dry_run: bool,
+    /// Values of table properties that this write has instead of the table's.
+    pub properties: StringMap,
 }
 
 /// Counts of what an append adds.
@@ -71,7 +73,7 @@ impl Transaction {
         let metadata = builder.apply_all(widening.iter().cloned())?.build()?;
 
         let written_to = if options.dry_run { storage.unwritten() } else { storage.clone() };
-        let mut config = WriterConfig::of_table(written_to, &metadata);
+        let mut config = WriterConfig::of_table(written_to, &metadata).with_properties(options.properties)?;
         config.matching = options.matching;
         let files = write(TableWriter::new(config, schema)?, batches)?;
         let added = AddedFiles::of(&files);

@@ -95,7 +95,7 @@ impl Transaction {
         let memory = Some(memory_limit).filter(|limit| *limit < MEMORY_LIMIT);
         let candidates =
             Matches::candidates(self.storage(), &table.metadata, branch, &filter, rules.case_sensitive, memory)?;
-        let config = writer_config(&rows.written_to(self.storage()), &table.metadata, &plan.written)?;
+        let config = writer_config(&rows.written_to(self.storage()), &table.metadata, &plan.written, &rows.properties)?;
         let memory_bytes = config.memory_bytes.min((memory_limit / 4).max(16 << 20));
         let writer = TableWriter::new(WriterConfig { memory_bytes, ..config }, &plan.written)?;
         let mut changes = Changes::new(writer);

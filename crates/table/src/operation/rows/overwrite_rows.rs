@@ -77,7 +77,7 @@ impl Transaction {
         let isolation = Isolation::of(options.isolation, Command::Delete, metadata.properties())?;
         let storage = self.storage().clone();
         let written_to = options.written_to(&storage);
-        let added = write(&written_to, &metadata, rows)?;
+        let added = write(&written_to, &metadata, rows, &options.properties)?;
         if added.is_empty() {
             return Ok(RowsReplaced::default());
         }

@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
 use icefield_format::expr::Expr;
 use icefield_format::manifest::DataFile;
-use icefield_format::metadata::{FormatVersion, TableMetadata};
+use icefield_format::metadata::{FormatVersion, StringMap, TableMetadata};
 use icefield_format::types::Schema;
 use icefield_format::types::reserved::ROW_ID;
 use uuid::Uuid;
@@ -37,6 +37,8 @@ pub struct RowOptions {
     pub memory: Option<usize>,
     /// Whether a new row that the filter does not match is an error; only for overwrites with a filter.
     pub check_rows: bool,
+    /// Values of table properties that new rows are written with instead of the table's.
+    pub properties: StringMap,
 }
 
 /// The effects of a row change, made or planned.
@@ -99,7 +101,7 @@ pub(super) fn replace_widened(
 ) -> Result<RowsReplaced> {
     // New rows are written first: errors are most likely there.
     let written_to = options.written_to(transaction.storage());
-    let added = rows.map_or(Ok(Vec::new()), |rows| write(&written_to, &table.metadata, rows))?;
+    let added = rows.map_or(Ok(Vec::new()), |rows| write(&written_to, &table.metadata, rows, &options.properties))?;
     replace_with(transaction, table, matches, command, added, options)
 }
 
@@ -175,13 +177,14 @@ fn check_same(metadata: &Arc<TableMetadata>, matches: &Matches) -> Result<()> {
     }
 }
 
-/// The configuration for writing rows with these columns. A column `_row_id` holds the ids of existing rows.
+/// The configuration for writing rows with these columns, with other values of some table properties. A column `_row_id` holds the ids of existing rows.
 pub(in crate::operation) fn writer_config(
     storage: &Storage,
     metadata: &TableMetadata,
     schema: &ArrowSchema,
+    properties: &StringMap,
 ) -> Result<WriterConfig> {
-    let mut config = WriterConfig::of_table(storage.clone(), metadata);
+    let mut config = WriterConfig::of_table(storage.clone(), metadata).with_properties(properties.clone())?;
     if schema.fields().iter().any(|field| field.name() == ROW_ID.name) && has_lineage(metadata) {
         config.schema = with_lineage(metadata.current_schema())?;
     }
@@ -189,8 +192,13 @@ pub(in crate::operation) fn writer_config(
 }
 
 /// Writes new rows; after an error, the written files are deleted.
-pub(super) fn write(storage: &Storage, metadata: &TableMetadata, rows: NewRows<'_>) -> Result<Vec<DataFile>> {
-    let config = writer_config(storage, metadata, rows.schema)?;
+pub(super) fn write(
+    storage: &Storage,
+    metadata: &TableMetadata,
+    rows: NewRows<'_>,
+    properties: &StringMap,
+) -> Result<Vec<DataFile>> {
+    let config = writer_config(storage, metadata, rows.schema, properties)?;
     let mut writer = TableWriter::new(WriterConfig { matching: rows.matching, ..config }, rows.schema)?;
     for batch in rows.batches {
         if let Err(error) = interrupt::check().and(batch).and_then(|batch| writer.write(&batch)) {

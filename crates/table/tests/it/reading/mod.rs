@@ -8,3 +8,4 @@ mod projection_laws;
 mod read_orc;
 mod read_parquet;
 mod read_variants;
+mod shredded_variants;

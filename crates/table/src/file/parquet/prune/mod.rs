@@ -4,4 +4,4 @@ pub(super) mod bounds;
 pub(super) mod distinct;
 pub(super) mod pages;
 pub(super) mod row_groups;
-mod shredded;
+pub(super) mod shredded;

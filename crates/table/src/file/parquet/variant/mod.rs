@@ -1,11 +1,12 @@
 //! Reassembles shredded variants of Parquet files (`VariantShredding.md`): values stored in typed columns become one
-//! binary value again.
+//! binary value again. [`shred`] is the other direction.
 //!
 //! A [`Layout`] is planned once per file from the columns of the variant; [`Layout::assemble`] then computes
 //! `metadata` and `value` for each batch. Invalid data is resolved as in the Java library: the column of a field
 //! takes precedence over the same field in `value`, and if nothing is stored at the top level or in an array element,
 //! the value is a variant null.
 
+pub mod shred;
 pub mod value;
 
 use std::sync::Arc;

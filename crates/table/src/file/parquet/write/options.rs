@@ -11,8 +11,10 @@ use icefield_format::metadata::properties::{
     PARQUET_COMPRESSION, PARQUET_COMPRESSION_LEVEL, PARQUET_COMPRESSION_OF_NEW_TABLES,
     PARQUET_DICT_ENCODING_ENABLED_COLUMN_PREFIX, PARQUET_DICT_SIZE_BYTES, PARQUET_PAGE_ROW_LIMIT,
     PARQUET_PAGE_SIZE_BYTES, PARQUET_PAGE_VERSION, PARQUET_ROW_GROUP_LIMIT, PARQUET_ROW_GROUP_SIZE_BYTES,
+    PARQUET_SHRED_VARIANTS, PARQUET_SHRED_VARIANTS_COLUMN_PREFIX, PARQUET_VARIANT_BUFFER_SIZE,
 };
-use icefield_format::types::Schema;
+use icefield_format::types::{Schema, parse_shape};
+use icefield_format::value::variant::Shape;
 
 use crate::error::{Error, Result};
 
@@ -32,6 +34,10 @@ pub struct ParquetOptions {
     without_statistics: Vec<String>,
     /// Columns for which a property turns the dictionary on or off.
     dictionaries: Vec<(String, bool)>,
+    /// Rows of a file from which shapes of variants are inferred; `None` leaves variants without a given shape whole.
+    pub(super) inferring_rows: Option<usize>,
+    /// Columns of variants and the shapes given for them.
+    pub(super) shapes: Vec<(String, Shape)>,
 }
 
 /// A bloom filter of one column.
@@ -62,6 +68,11 @@ impl ParquetOptions {
             blooms: blooms(properties)?,
             without_statistics: without_statistics.map(|(column, _)| column.to_owned()).collect(),
             dictionaries: dictionaries.map(|(column, enabled)| (column.to_owned(), enabled)).collect(),
+            inferring_rows: match PARQUET_SHRED_VARIANTS.read(properties) {
+                true => Some(PARQUET_VARIANT_BUFFER_SIZE.read_size(properties)?),
+                false => None,
+            },
+            shapes: shapes(properties)?,
         })
     }
 
@@ -139,6 +150,21 @@ fn compression(properties: &StringMap) -> Result<Compression> {
         "lz4" | "lz4_raw" => Compression::LZ4_RAW,
         _ => Compression::UNCOMPRESSED,
     })
+}
+
+fn shapes(properties: &StringMap) -> Result<Vec<(String, Shape)>> {
+    let given = PARQUET_SHRED_VARIANTS_COLUMN_PREFIX.columns(properties);
+    // An empty text takes the property back for one write.
+    given
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(column, text)| match parse_shape(text) {
+            Ok(shape) => Ok((column.to_owned(), shape)),
+            Err(error) => {
+                let prefix = PARQUET_SHRED_VARIANTS_COLUMN_PREFIX.prefix;
+                Err(Error::invalid(format!("table property '{prefix}{column}': {error}")))
+            }
+        })
+        .collect()
 }
 
 fn blooms(properties: &StringMap) -> Result<Vec<Bloom>> {

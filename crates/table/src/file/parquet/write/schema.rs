@@ -1,25 +1,31 @@
 //! The Parquet schema of a data file ("Appendix A: Parquet"): field ids, logical types, three-level lists and maps.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use icefield_format::types::{EdgeAlgorithm, Field, PrimitiveType, Schema, Type};
+use icefield_format::value::variant::{Kind, Shape};
 use parquet::basic::{EdgeInterpolationAlgorithm, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::schema::types::{Type as ParquetType, TypePtr};
 
 use crate::error::{Error, Result};
 use crate::file::is_stored;
+use crate::file::parquet::variant::shred::Shredding;
+
+/// What the variant columns of a file are shredded as, by field id.
+pub(super) type Shredded = BTreeMap<i32, Shredding>;
 
 /// The root of the Parquet schema. Columns of type `unknown` are left out, because they contain only nulls.
-pub(super) fn parquet_schema(schema: &Schema) -> Result<TypePtr> {
-    let root = ParquetType::group_type_builder("table").with_fields(children(schema.fields(), "")?);
+pub(super) fn parquet_schema(schema: &Schema, shredded: &Shredded) -> Result<TypePtr> {
+    let root = ParquetType::group_type_builder("table").with_fields(children(schema.fields(), "", shredded)?);
     root.build().map(Arc::new).map_err(|error| Error::unsupported(format!("a Parquet file of this schema: {error}")))
 }
 
-fn children(fields: &[Field], parent: &str) -> Result<Vec<TypePtr>> {
+fn children(fields: &[Field], parent: &str, shredded: &Shredded) -> Result<Vec<TypePtr>> {
     let stored: Vec<TypePtr> = fields
         .iter()
         .filter(|field| is_stored(field))
-        .map(|field| node(field, &field.name, parent))
+        .map(|field| node(field, &field.name, parent, shredded))
         .collect::<Result<_>>()?;
     if stored.is_empty() {
         let place = if parent.is_empty() { "a table" } else { parent };
@@ -28,7 +34,7 @@ fn children(fields: &[Field], parent: &str) -> Result<Vec<TypePtr>> {
     Ok(stored)
 }
 
-fn node(field: &Field, name: &str, parent: &str) -> Result<TypePtr> {
+fn node(field: &Field, name: &str, parent: &str, shredded: &Shredded) -> Result<TypePtr> {
     let path = if parent.is_empty() { field.name.clone() } else { format!("{parent}.{}", field.name) };
     let repetition = if field.required { Repetition::REQUIRED } else { Repetition::OPTIONAL };
     let group = |fields: Vec<TypePtr>, logical: Option<LogicalType>| {
@@ -41,14 +47,14 @@ fn node(field: &Field, name: &str, parent: &str) -> Result<TypePtr> {
     };
     let built = match &field.ty {
         Type::Primitive(ty) => return primitive(field, ty, name, repetition, &path),
-        Type::Variant => group(variant_parts()?, Some(LogicalType::variant(Some(1)))),
-        Type::Struct(inner) => group(children(&inner.fields, &path)?, None),
+        Type::Variant => group(variant_parts(shredded.get(&field.id))?, Some(LogicalType::variant(Some(1)))),
+        Type::Struct(inner) => group(children(&inner.fields, &path, shredded)?, None),
         Type::List(list) => {
-            let element = node(&list.element, "element", &path)?;
+            let element = node(&list.element, "element", &path, shredded)?;
             group(vec![repeated("list", vec![element])?], Some(LogicalType::List))
         }
         Type::Map(map) => {
-            let pair = vec![node(&map.key, "key", &path)?, node(&map.value, "value", &path)?];
+            let pair = vec![node(&map.key, "key", &path, shredded)?, node(&map.value, "value", &path, shredded)?];
             group(vec![repeated("key_value", pair)?], Some(LogicalType::Map))
         }
     };
@@ -60,13 +66,84 @@ fn repeated(name: &str, fields: Vec<TypePtr>) -> Result<TypePtr> {
     group.map(Arc::new).map_err(internal)
 }
 
-fn variant_parts() -> Result<Vec<TypePtr>> {
-    let part = |name: &str| {
-        let built =
-            ParquetType::primitive_type_builder(name, Physical::BYTE_ARRAY).with_repetition(Repetition::REQUIRED);
-        built.build().map(Arc::new).map_err(internal)
+fn variant_parts(shredded: Option<&Shredding>) -> Result<Vec<TypePtr>> {
+    let metadata = binary("metadata", Repetition::REQUIRED)?;
+    Ok(match shredded {
+        None => vec![metadata, binary("value", Repetition::REQUIRED)?],
+        Some(shredding) => {
+            let [value, typed] = pair(&shredding.shape)?;
+            vec![metadata, value, typed]
+        }
+    })
+}
+
+fn binary(name: &str, repetition: Repetition) -> Result<TypePtr> {
+    let built = ParquetType::primitive_type_builder(name, Physical::BYTE_ARRAY).with_repetition(repetition).build();
+    built.map(Arc::new).map_err(internal)
+}
+
+/// `value` and `typed_value`, which have no field ids.
+fn pair(shape: &Shape) -> Result<[TypePtr; 2]> {
+    let group = |fields: Vec<TypePtr>, logical: Option<LogicalType>| {
+        ParquetType::group_type_builder("typed_value")
+            .with_repetition(Repetition::OPTIONAL)
+            .with_logical_type(logical)
+            .with_fields(fields)
+            .build()
+            .map(Arc::new)
+            .map_err(internal)
     };
-    Ok(vec![part("metadata")?, part("value")?])
+    let typed = match shape {
+        Shape::Primitive(kind) => typed_primitive(*kind)?,
+        Shape::Object(fields) => {
+            let fields = fields.iter().map(|(name, shape)| required(name, shape)).collect::<Result<_>>()?;
+            group(fields, None)?
+        }
+        Shape::Array(element) => {
+            group(vec![repeated("list", vec![required("element", element)?])?], Some(LogicalType::List))?
+        }
+    };
+    Ok([binary("value", Repetition::OPTIONAL)?, typed])
+}
+
+fn required(name: &str, shape: &Shape) -> Result<TypePtr> {
+    let group = ParquetType::group_type_builder(name)
+        .with_repetition(Repetition::REQUIRED)
+        .with_fields(pair(shape)?.to_vec())
+        .build();
+    group.map(Arc::new).map_err(internal)
+}
+
+/// A primitive `typed_value`, by the table of `VariantShredding.md`.
+fn typed_primitive(kind: Kind) -> Result<TypePtr> {
+    let plain = |ty: PrimitiveType| physical(&ty, "typed_value");
+    let (physical, length, logical) = match kind {
+        Kind::Int8 => (Physical::INT32, -1, Some(LogicalType::integer(8, true))),
+        Kind::Int16 => (Physical::INT32, -1, Some(LogicalType::integer(16, true))),
+        Kind::Int32 => (Physical::INT32, -1, Some(LogicalType::integer(32, true))),
+        Kind::Int64 => (Physical::INT64, -1, Some(LogicalType::integer(64, true))),
+        Kind::Boolean => plain(PrimitiveType::Boolean)?,
+        Kind::Float => plain(PrimitiveType::Float)?,
+        Kind::Double => plain(PrimitiveType::Double)?,
+        Kind::Decimal { precision, scale } => plain(PrimitiveType::Decimal { precision, scale })?,
+        Kind::Date => plain(PrimitiveType::Date)?,
+        Kind::Time => plain(PrimitiveType::Time)?,
+        Kind::Timestamp { is_utc: false } => plain(PrimitiveType::Timestamp)?,
+        Kind::Timestamp { is_utc: true } => plain(PrimitiveType::Timestamptz)?,
+        Kind::TimestampNanos { is_utc: false } => plain(PrimitiveType::TimestampNs)?,
+        Kind::TimestampNanos { is_utc: true } => plain(PrimitiveType::TimestamptzNs)?,
+        Kind::String => plain(PrimitiveType::String)?,
+        Kind::Binary => plain(PrimitiveType::Binary)?,
+        Kind::Uuid => plain(PrimitiveType::Uuid)?,
+    };
+    let mut builder = ParquetType::primitive_type_builder("typed_value", physical)
+        .with_repetition(Repetition::OPTIONAL)
+        .with_length(length)
+        .with_logical_type(logical);
+    if let Kind::Decimal { precision, scale } = kind {
+        builder = builder.with_precision(i32::from(precision)).with_scale(i32::from(scale));
+    }
+    builder.build().map(Arc::new).map_err(internal)
 }
 
 fn internal(error: parquet::errors::ParquetError) -> Error {

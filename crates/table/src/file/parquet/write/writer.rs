@@ -7,28 +7,31 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_schema::{Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, SchemaRef};
 use icefield_format::encryption::KeyMetadata;
-use icefield_format::types::Schema;
+use icefield_format::types::{Schema, Type};
+use icefield_format::value::variant::shape::Fit;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::encryption::encrypt::FileEncryptionProperties;
 use parquet::errors::ParquetError;
 use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{ColumnPath, SchemaDescriptor, Type, TypePtr};
+use parquet::schema::types::{ColumnPath, SchemaDescriptor, Type as ParquetType, TypePtr};
 use rayon::prelude::*;
 
 use super::options::ParquetOptions;
-use super::schema::parquet_schema;
-use super::{dictionary, uuids};
+use super::schema::{Shredded, parquet_schema};
+use super::{dictionary, shredding, uuids};
 use crate::arrow::size::bytes_of;
 use crate::error::{Error, Result};
 use crate::file::modes::Modes;
 use crate::file::parquet::metrics;
+use crate::file::parquet::variant::Fault;
+use crate::file::parquet::variant::shred::Shredding;
 use crate::file::shapes::Shapes;
 use crate::file::sink::Sink;
-use crate::file::{FileWriter, WrittenFile};
+use crate::file::{FileWriter, WrittenFile, is_stored};
 use crate::runtime;
 use crate::storage::{FileKey, Storage};
 
@@ -37,8 +40,16 @@ use crate::storage::{FileKey, Storage};
 pub struct ParquetLayout {
     table: Arc<Schema>,
     modes: Modes,
+    options: ParquetOptions,
     schema: TypePtr,
+    /// The columns of the file.
     arrow: SchemaRef,
+    /// The columns of the batches, whose variants are whole.
+    given: SchemaRef,
+    /// What the columns are shredded as.
+    shredded: Vec<Option<Shredding>>,
+    /// Columns of variants that are shredded by their first rows.
+    inferred: Vec<(usize, i32)>,
     properties: WriterPropertiesPtr,
     row_group_bytes: usize,
     row_group_rows: usize,
@@ -58,9 +69,36 @@ const MOST_OPEN: usize = 1_000;
 const LEAVES_AT_ONCE: usize = 32;
 
 impl ParquetLayout {
-    /// The layout of files with a table schema whose batches arrive as `arrow`.
-    pub fn new(schema: &Arc<Schema>, arrow: SchemaRef, options: &ParquetOptions, modes: Modes) -> Result<Self> {
-        let root = parquet_schema(schema)?;
+    /// The layout of files with a table schema whose batches arrive as `given`.
+    pub fn new(schema: &Arc<Schema>, given: SchemaRef, options: &ParquetOptions, modes: Modes) -> Result<Self> {
+        let shapes = shredding::given(schema, options)?;
+        let variants = schema.fields().iter().filter(|field| is_stored(field)).enumerate();
+        let variants = variants.filter(|(_, field)| field.ty == Type::Variant && !shapes.contains_key(&field.id));
+        let inferred = match options.inferring_rows {
+            Some(_) => variants.map(|(position, field)| (position, field.id)).collect(),
+            None => Vec::new(),
+        };
+        Self::shredded(schema, given, options, modes, &shapes, inferred)
+    }
+
+    /// The layout of a file whose variants are shredded.
+    fn shredded(
+        schema: &Arc<Schema>,
+        given: SchemaRef,
+        options: &ParquetOptions,
+        modes: Modes,
+        shapes: &Shredded,
+        inferred: Vec<(usize, i32)>,
+    ) -> Result<Self> {
+        let root = parquet_schema(schema, shapes)?;
+        let stored = schema.fields().iter().filter(|field| is_stored(field));
+        let shredded: Vec<Option<Shredding>> = stored.map(|field| shapes.get(&field.id).cloned()).collect();
+        let field = |(field, shredding): (&FieldRef, &Option<Shredding>)| match shredding {
+            Some(shredding) => Arc::new(field.as_ref().clone().with_data_type(DataType::Struct(shredding.parts()))),
+            None => field.clone(),
+        };
+        let fields: Fields = given.fields().iter().zip(&shredded).map(field).collect();
+        let arrow = Arc::new(ArrowSchema::new(fields));
         let descriptor = SchemaDescriptor::new(root.clone());
         let mut leaves = vec![0; root.get_fields().len()];
         let mut single = vec![None; root.get_fields().len()];
@@ -76,14 +114,37 @@ impl ParquetLayout {
             table: schema.clone(),
             modes,
             properties: Arc::new(options.parquet(schema, &descriptor)),
+            options: options.clone(),
             schema: root,
             arrow,
+            given,
+            shredded,
+            inferred,
             row_group_bytes: options.row_group_bytes,
             row_group_rows: options.row_group_rows,
             gathers: descriptor.num_columns() > MOST_OPEN,
             leaves,
             single,
         })
+    }
+
+    /// Rows of a file that have to be known before it is created; `None` if all of its columns are known.
+    pub(super) fn awaited_rows(&self) -> Option<usize> {
+        self.options.inferring_rows.filter(|_| !self.inferred.is_empty())
+    }
+
+    /// The layout of a file that begins with these batches: its variants are shredded as the first rows are.
+    pub(super) fn of_rows(self: &Arc<Self>, first: &[RecordBatch], rows: usize) -> Result<Arc<Self>> {
+        let mut shapes = shredding::given(&self.table, &self.options)?;
+        for (position, id) in &self.inferred {
+            let name = self.given.fields().get(*position).map_or("", |field| field.name());
+            let columns = first.iter().filter_map(|batch| batch.columns().get(*position));
+            if let Some(shape) = shredding::inferred(columns, rows).map_err(|error| error.in_column(name))? {
+                shapes.insert(*id, Shredding { shape, fit: Fit::Exact });
+            }
+        }
+        let (given, modes) = (self.given.clone(), self.modes.clone());
+        Self::shredded(&self.table, given, &self.options, modes, &shapes, Vec::new()).map(Arc::new)
     }
 
     /// Properties of a file that begins with these batches: columns for which a dictionary does not pay off have
@@ -223,30 +284,57 @@ impl ParquetWriter {
 struct Column<'a> {
     position: usize,
     field: &'a ArrowField,
+    shredding: Option<&'a Shredding>,
     writers: &'a mut [ArrowColumnWriter],
 }
 
 impl Column<'_> {
     fn encode(self, batches: &[RecordBatch]) -> std::result::Result<(), ParquetError> {
         for array in batches.iter().filter_map(|batch| batch.columns().get(self.position)) {
-            let leaves = compute_leaves(self.field, array)?;
+            let shredded = self.shredding.map(|shredding| self.shred(shredding, array)).transpose()?;
+            let leaves = compute_leaves(self.field, shredded.as_ref().unwrap_or(array))?;
             leaves.iter().zip(self.writers.iter_mut()).try_for_each(|(leaf, writer)| writer.write(leaf))?;
         }
         Ok(())
     }
+
+    fn shred(&self, shredding: &Shredding, array: &ArrayRef) -> std::result::Result<ArrayRef, ParquetError> {
+        let shredded = shredding.shred(array);
+        let fault = |fault: Fault| {
+            let message = format!("variant {} of a batch: {}", fault.row, fault.message);
+            ParquetError::External(Box::new(BadVariant { column: self.field.name().clone(), message }))
+        };
+        shredded.map(|array| Arc::new(array) as ArrayRef).map_err(fault)
+    }
 }
+
+/// A variant that cannot be shredded, as an error of the encoder.
+#[derive(Debug)]
+struct BadVariant {
+    column: String,
+    message: String,
+}
+
+impl std::fmt::Display for BadVariant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for BadVariant {}
 
 impl ParquetLayout {
     /// Pairs columns with their writers.
     fn columns<'a>(&'a self, columns: Range<usize>, writers: &'a mut [ArrowColumnWriter]) -> Vec<Column<'a>> {
         let mut rest = writers;
-        let all = self.arrow.fields().iter().zip(&self.leaves).enumerate();
+        let all = self.arrow.fields().iter().zip(&self.leaves).zip(&self.shredded).enumerate();
         let some = all.skip(columns.start).take(columns.len());
-        let column = |(position, (field, leaves)): (usize, (&'a FieldRef, &usize))| {
-            let (writers, others) = std::mem::take(&mut rest).split_at_mut_checked(*leaves).unwrap_or_default();
-            rest = others;
-            Column { position, field, writers }
-        };
+        let column =
+            |(position, ((field, leaves), shredding)): (usize, ((&'a FieldRef, &usize), &'a Option<Shredding>))| {
+                let (writers, others) = std::mem::take(&mut rest).split_at_mut_checked(*leaves).unwrap_or_default();
+                rest = others;
+                Column { position, field, shredding: shredding.as_ref(), writers }
+            };
         some.map(column).collect()
     }
 
@@ -270,7 +358,7 @@ impl ParquetLayout {
         properties: &WriterPropertiesPtr,
     ) -> std::result::Result<ArrowRowGroupWriterFactory, ParquetError> {
         let fields = self.schema.get_fields().get(columns.clone()).unwrap_or_default().to_vec();
-        let root = Type::group_type_builder(self.schema.name()).with_fields(fields).build()?;
+        let root = ParquetType::group_type_builder(self.schema.name()).with_fields(fields).build()?;
         let arrow = self.arrow.fields().iter().skip(columns.start).take(columns.len()).cloned().collect::<Fields>();
         let nowhere = SerializedFileWriter::new(std::io::sink(), Arc::new(root), properties.clone())?;
         Ok(ArrowRowGroupWriterFactory::new(&nowhere, Arc::new(ArrowSchema::new(arrow))))
@@ -327,7 +415,8 @@ impl FileWriter for ParquetWriter {
     fn finish(mut self: Box<Self>) -> Result<WrittenFile> {
         self.close_group()?;
         let footer = self.writer.finish().map_err(|error| failed(&self.path, &self.sink, &error))?;
-        let mut metrics = metrics::from_footer(&footer, &self.layout.table, &self.layout.modes)?;
+        let mut metrics =
+            metrics::from_footer(&footer, self.layout.arrow.fields(), &self.layout.table, &self.layout.modes)?;
         self.shapes.finish(&mut metrics);
         let bytes = self.sink.finish()?;
         Ok(WrittenFile { path: self.path, bytes, metrics, key_metadata: None })
@@ -362,5 +451,13 @@ fn encrypted(
 
 /// The error of a write: the store's own error if it failed, otherwise the encoder's.
 fn failed(path: &str, sink: &Sink, error: &ParquetError) -> Error {
-    sink.failure().unwrap_or_else(|| Error::column("(data)", format!("cannot be written to {path}: {error}")))
+    if let Some(failure) = sink.failure() {
+        return failure;
+    }
+    match error {
+        ParquetError::External(inner) if let Some(bad) = inner.downcast_ref::<BadVariant>() => {
+            Error::column(bad.column.clone(), bad.message.clone())
+        }
+        _ => Error::column("(data)", format!("cannot be written to {path}: {error}")),
+    }
 }
