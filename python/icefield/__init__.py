@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from icefield._core import __version__, murmur3_32
     from icefield._inputs.secrets import Secret
     from icefield.catalog import Catalog, list_catalogs, load_catalog
+    from icefield.differences import diff
     from icefield.errors import (
         AlreadyExistsError,
         CommitFailedException,
@@ -103,6 +104,7 @@ __all__ = [
     "Variant",
     "__version__",
     "catalog",
+    "diff",
     "errors",
     "expressions",
     "inspect",
@@ -127,6 +129,7 @@ _HOMES = {
     "Catalog": "icefield.catalog",
     "list_catalogs": "icefield.catalog",
     "load_catalog": "icefield.catalog",
+    "diff": "icefield.differences",
     "AlreadyExistsError": "icefield.errors",
     "CommitFailedException": "icefield.errors",
     "CommitStateUnknownException": "icefield.errors",

@@ -3277,6 +3277,36 @@ def fsck(
     that describes it), and the numbers of errors, warnings, and of what was checked.
     """
 
+@final
+class RowDiff:
+    """What was compared, and how many rows differ; complete when all differences were read."""
+
+    @property
+    def rows(self) -> tuple[int, int, int, int, int]:
+        """Numbers of added, removed and changed rows, and of rows that were read of either side."""
+
+    @property
+    def cells(self) -> list[tuple[str, int]]:
+        """Names of columns with changed values, and their numbers."""
+
+    @property
+    def only(self) -> tuple[list[str], list[str]]:
+        """Names of the columns that only one side has."""
+
+    @property
+    def common_files(self) -> int:
+        """Number of files that both sides have and that were not read."""
+
+def diff_rows(
+    left: object, right: object, *, keys: list[str] | None = None, memory_limit: int | None = None
+) -> tuple[RowDiff, ArrowStream]:
+    """Compare rows with rows."""
+
+def diff_scans(
+    left: Scan, right: Scan, *, keys: list[str] | None = None, memory_limit: int | None = None
+) -> tuple[RowDiff, ArrowStream]:
+    """Compare two scans of one table, without the files that both have."""
+
 def rewrite_table_path(
     state: TableState,
     source_prefix: str,

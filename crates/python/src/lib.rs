@@ -59,6 +59,7 @@ const ROOMS: &[Room] = &[
     table::reads::scan::register,
     table::reads::micro_batches::register,
     table::reads::inspect::register,
+    table::reads::diff::register,
     table::locations::register,
     table::maintenance::register,
     table::compaction::register,

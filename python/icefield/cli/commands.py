@@ -9,6 +9,7 @@ from icefield.cli.groups import changes, compaction, creation, files, keys, main
 from icefield.cli.groups.calling import call_procedure
 from icefield.cli.groups.catalog import catalog
 from icefield.cli.groups.completion import completion
+from icefield.cli.groups.differing import diff_tables
 from icefield.cli.groups.maintain import maintain
 from icefield.cli.groups.metadata import metadata
 from icefield.cli.groups.namespace import namespace
@@ -40,6 +41,7 @@ def icefield(context: click.Context, /, **_: object) -> None:
 for _group in (branch, catalog, completion, metadata, namespace, orc, table, tag):
     icefield.add_command(_group)
 icefield.add_command(call_procedure)
+icefield.add_command(diff_tables)
 icefield.add_command(maintain)
 for _command in (
     *changes.COMMANDS,

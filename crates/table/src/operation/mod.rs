@@ -3,6 +3,7 @@
 pub mod add_files;
 mod condition;
 pub mod create;
+pub mod diff;
 mod files;
 pub mod keyed_batch;
 pub mod merge;
