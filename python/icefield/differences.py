@@ -119,8 +119,8 @@ def diff(
     Parameters
     ----------
     a, b
-        A table, a branch (``table.branch``), a scan (``table.scan(snapshot_id=…)``), or any other rows: pyarrow, pandas,
-        Polars, DuckDB, a DataFrame of PySpark.
+        A table, a branch (``table.branch``), a scan (``table.scan(snapshot_id=…)``), or any other rows: pyarrow,
+        pandas, Polars, DuckDB, a DataFrame of PySpark.
     keys
         Columns that identify a row on each side; null is a value. Rows with the same key and other values are changed.
         Without keys, rows are compared as a whole, and equal ones are counted.

@@ -102,8 +102,7 @@ fn compared(
     let memory_limit = memory_limit.map_or(MEMORY_LIMIT, |Int(bytes)| bytes);
     let made = diff(left, right, &DiffOptions { keys, memory_limit })?;
     let names = made.compared().fields().iter().map(|field| field.name().clone()).collect();
-    let about =
-        PyRowDiff { counts: made.counts().clone(), compared: names, only: made.only().clone(), common_files };
+    let about = PyRowDiff { counts: made.counts().clone(), compared: names, only: made.only().clone(), common_files };
     let schema = made.schema().clone();
     let stream = BatchStream::new(schema, vec![Box::new(move || Ok(Box::new(made) as TaskBatches))], None);
     Ok((about, ArrowStream::new(Box::new(Reader(stream)))))

@@ -28,7 +28,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Finds columns by their names, which must have one type, or types of which one can be promoted to the other.
+    /// Finds columns by their names. Both must have one type, or one type must be promoted to the other.
     ///
     /// # Errors
     /// No common column, and types that cannot be compared.
@@ -49,7 +49,9 @@ impl Columns {
             if let Some(ty) = common(&one, &two).ok_or_else(|| {
                 Error::column(
                     name,
-                    format!("is of type {one} on one side and of type {two} on the other: cast it, or select other columns"),
+                    format!(
+                        "is of type {one} on one side and of type {two} on the other: cast it, or select other columns"
+                    ),
                 )
             })? {
                 last_id += 1;
@@ -119,7 +121,8 @@ impl Columns {
 }
 
 fn type_of(field: &ArrowField) -> Result<Type> {
-    let ty = FromArrow::for_version(3).type_of(field).map_err(|error| Error::column(field.name(), error.to_string()))?;
+    let ty =
+        FromArrow::for_version(3).type_of(field).map_err(|error| Error::column(field.name(), error.to_string()))?;
     if has_variant(&ty) {
         return Err(Error::column(
             field.name(),

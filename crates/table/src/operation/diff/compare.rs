@@ -106,7 +106,7 @@ pub(super) struct Part {
     found: Vec<(usize, usize, &'static str, Option<Vec<usize>>)>,
     /// The batch of the right that `found` refers to.
     current: Option<RecordBatch>,
-    /// The next entry of which a removed row is looked for; `None` while the right side is read.
+    /// The next entry that may be a removed row; `None` while the right side is read.
     removed: Option<usize>,
 }
 

@@ -79,12 +79,13 @@ impl Spill {
     /// Removes and returns the rows of a part.
     pub(crate) fn take(&mut self, part: usize) -> impl Iterator<Item = Result<RecordBatch>> + Send + use<> {
         let part = self.parts.get_mut(part).map(std::mem::take).unwrap_or_default();
-        let written = part.written.into_iter().flat_map(|written| -> Box<dyn Iterator<Item = Result<RecordBatch>> + Send> {
-            match written.read() {
-                Ok(rows) => Box::new(rows),
-                Err(error) => Box::new(std::iter::once(Err(error))),
-            }
-        });
+        let written =
+            part.written.into_iter().flat_map(|written| -> Box<dyn Iterator<Item = Result<RecordBatch>> + Send> {
+                match written.read() {
+                    Ok(rows) => Box::new(rows),
+                    Err(error) => Box::new(std::iter::once(Err(error))),
+                }
+            });
         written.chain(part.pending.into_iter().map(Ok))
     }
 
