@@ -126,6 +126,9 @@ def _identifier(view: Queried, parts: Identifier) -> Identifier:
     version, own = view.current_version(), str(view.catalog.name)
     home = version.default_catalog or own
     if len(parts) > 2:  # noqa: PLR2004 - DuckDB reads three parts as a catalog, a schema and a table
+        # They are also a namespace of two levels and a table.
+        if parts[0] != own and home == own and view.catalog.namespace_exists(parts[:-1]):
+            return parts
         home, parts = parts[0], parts[1:]
     elif len(parts) == 1:
         parts = (*(version.default_namespace or view.name()[:-1]), *parts)

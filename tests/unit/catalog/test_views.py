@@ -365,3 +365,13 @@ def test_a_new_view_takes_no_folder_that_has_files(tmp_path: Path) -> None:
 def test_a_version_without_a_namespace_is_in_that_of_the_view(catalog: ice.Catalog) -> None:
     made = catalog.create_view("n.v", COLUMNS, ViewVersion(SPARK))
     assert made.current_version().default_namespace == ("n",)
+
+
+def test_duckdb_finds_tables_of_nested_namespaces(catalog: ice.Catalog) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    catalog.create_namespace("a")
+    catalog.create_namespace("a.b")
+    catalog.create_table("a.b.t", pa.schema([("id", pa.int64())])).append(pa.table({"id": [7]}))
+    view = catalog.create_view("n.nested", FEWER, {"duckdb": "SELECT id FROM a.b.t"})
+    found = view.to_duckdb("nested", duckdb.connect())
+    assert found.sql("SELECT id FROM nested").fetchall() == [(7,)]
