@@ -25,7 +25,8 @@ STUB = ast.parse((ROOT / "python" / "icefield" / "_core.pyi").read_text())
 
 #: Compiled classes that the package stands on; users meet none of them.
 INTERNAL = {
-    "ArrowArray", "ArrowSchema", "ArrowTable", "FolderTable", "FoundRows", "Inspect", "JoinCondition", "KeyedBatch", "RowDiff",
+    "ArrowArray", "ArrowSchema", "ArrowTable", "FolderTable", "FoundRows", "Inspect", "JoinCondition", "KeyedBatch",
+    "RowDiff",
     "MicroBatches", "OrcBatches", "OrcFile", "OrcWriter", "Plan", "Progress", "RowChanges", "Scan", "SchemaChange",
     "SpecChange", "TableState", "Traffic", "Transaction",
 }  # fmt: skip
