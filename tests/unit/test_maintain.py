@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,23 @@ def test_a_table_that_fails_does_not_stop_the_others(catalog: ice.Catalog, tmp_p
     assert not report.ok
     assert [one.table for one in report.tasks] == seen
     assert "failed db.b compact: " in repr(report)
+
+
+def test_runs_at_the_same_time_do_no_harm(catalog: ice.Catalog, tmp_path: Path) -> None:
+    table = create(catalog)
+    config = policy(compact=None, expire_snapshots={"older-than": "0ms", "retain-last": 1})
+
+    def once(_: int) -> MaintenanceReport:
+        own = ice.load_catalog("own", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "wh"))
+        return maintenance.run(config, catalog=own)
+
+    with ThreadPoolExecutor(3) as pool:
+        reports = list(pool.map(once, range(3)))
+    assert any(one.ok for one in reports), reports
+    assert maintenance.run(config, catalog=catalog).ok
+    assert table.refresh().scan().to_arrow().num_rows == 60
+    assert (table.inspect.data_files().num_rows, len(table.snapshots())) == (1, 1)
+    assert table.fsck("rows").ok
 
 
 def test_the_first_policy_of_a_table_counts(catalog: ice.Catalog) -> None:
