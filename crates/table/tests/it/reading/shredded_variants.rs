@@ -148,10 +148,13 @@ fn schema() -> Arc<Schema> {
     Arc::new(Schema::new(0, vec![Field::optional(1, "v", Type::Variant)]).unwrap())
 }
 
+/// The metadata and the value of a variant.
+type Encoded = (Vec<u8>, Vec<u8>);
+
 /// A column of variants.
 fn column(rows: &[Option<Tree>]) -> ArrayRef {
     let encoded: Vec<_> = rows.iter().map(|row| row.as_ref().map(|tree| tree.encode().unwrap())).collect();
-    let part = |of: fn(&(Vec<u8>, Vec<u8>)) -> &Vec<u8>| {
+    let part = |of: fn(&Encoded) -> &Vec<u8>| {
         let none = Vec::new();
         Arc::new(BinaryArray::from_iter_values(encoded.iter().map(|row| row.as_ref().map_or(&none, of)))) as ArrayRef
     };
@@ -326,7 +329,6 @@ fn check_bounds(world: &World, file: &ParquetFile, metrics: &FileMetrics, read: 
         let Some(literal) = literal(&value, extract.ty()) else { continue };
         let group = row / world.group_rows;
         for comparison in ["=", "<=", ">=", "<", ">"] {
-            // Less is asked for than the row has, so that only the bounds can tell.
             let text = format!("v{extract} {comparison} {literal}");
             if !seen.insert((group, text.clone())) {
                 continue;
