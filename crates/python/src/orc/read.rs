@@ -126,7 +126,7 @@ impl Opened {
             None => Ok(Projection::All),
         };
         let projection = projection.map_err(|error| self.named(error))?;
-        let rows = choice.rows.map(|(start, end)| vec![start..end.max(start)]);
+        let rows = choice.rows.map(|(start, end)| std::iter::once(start..end.max(start)).collect());
         let mut options = ReadOptions { projection, rows, arrow: self.arrow.clone(), ..ReadOptions::default() };
         let Some(evolution) = &self.evolution else {
             if let Some(filter) = choice.filter {
