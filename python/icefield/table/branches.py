@@ -49,6 +49,8 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
         "create": _OTHER,
         "doctor": "it examines the whole table",
         "expire_snapshots": _OTHER,
+        "export_metadata": "an export is of the whole table",
+        "from_export": "an export has no current branch",
         "from_metadata": "a metadata file has no current branch",
         "fsck": "it checks the whole table",
         "history": "the history is that of main",
