@@ -293,7 +293,7 @@ class Maintenance(Compacts):
         ------
         InvalidArgumentError
             If the table is not partitioned, or the snapshot is unknown.
-        NotImplementedError
+        UnsupportedFeatureError
             If the table is encrypted: metadata has no place for the key of the file.
 
         Examples

@@ -144,7 +144,7 @@ def compact(
         idempotency_key=idempotency_key,
     )
     run = _Run(spark, found, plan, limits, memory_limit, on_group)
-    run.all_and_no_more()
+    run.all_or_cleaned_up()
     if limits.dangling:
         removed = maintenance.remove_dangling_deletes(branch=branch, snapshot_properties=snapshot_properties)
         run.removed_delete_files += len(removed.delete_files)
@@ -231,7 +231,7 @@ class _Run:
     def __post_init__(self) -> None:
         self.jobs = Jobs(self.spark, f"icefield-compaction-{self.number}")
 
-    def all_and_no_more(self) -> None:
+    def all_or_cleaned_up(self) -> None:
         """Rewrite and commit all groups, and delete what attempts have left that failed or were too late."""
         try:
             self.all()
