@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import icefield as ice
 from icefield.catalog.hive import HiveCatalog
 from icefield.catalog.hive.client import Connection
+from icefield.catalog.hive.locks import Lock
 from icefield.encryption import MemoryKeys
 from icefield.errors import CommitFailedException, CorruptDataError
 
@@ -138,27 +140,25 @@ def test_a_table_that_another_program_locks(catalog: HiveCatalog, server: Handle
         opened(server, tmp_path, **{"lock-check-retries": "often"})._patience()
 
 
-def test_a_lock_that_was_lost_stops_the_commit(server: Handler, tmp_path: Path) -> None:
+def test_a_lock_that_was_lost_stops_the_commit(
+    server: Handler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     catalog = opened(server, tmp_path, **{"hive.lock-heartbeat-interval-ms": "1"})
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", ROWS.schema, properties=QUICKLY)
     table.append(ROWS)
     server.forgets = True
-    real = catalog._require_base
+    require = Lock.require
 
-    def slowly(*arguments: object) -> None:
-        real(*arguments)
-        assert server.beaten.wait(30)
+    def when_lost(lock: Lock) -> None:
+        until = time.monotonic() + 30
+        while lock.lost is None and time.monotonic() < until:
+            time.sleep(0.001)
+        require(lock)
 
-    catalog._require_base = slowly  # type: ignore[method-assign, assignment]
-
-    def write() -> None:
-        # The answer to the sign of life may come after the commit: then that one goes through.
-        for _ in range(50):
-            table.append(ROWS)
-
+    monkeypatch.setattr(Lock, "require", when_lost)
     with pytest.raises(ice.CommitFailedException, match=r"the lock of db\.t was lost"):
-        write()
+        table.append(ROWS)
     assert server.locks == {}
 
 

@@ -34,7 +34,6 @@ class Handler:
         self.breaks: dict[str, str] = {}
         #: Locks that are told to be given up when they show signs of life.
         self.forgets = False
-        self.beaten = threading.Event()
         self.port = 0
         self.lock_of_all = threading.RLock()
 
@@ -122,7 +121,6 @@ class Handler:
 
     def lock(self, request: Any) -> Any:
         [part] = request.component
-        self.beaten.clear()
         self.number += 1
         self.locks[self.number] = part.dbname, part.tablename
         return self.types.LockResponse(lockid=self.number, state=self._state(self.number))
@@ -138,7 +136,6 @@ class Handler:
         self.locks.pop(request.lockid, None)
 
     def heartbeat(self, _request: Any) -> None:
-        self.beaten.set()
         if self.forgets:
             raise self.types.NoSuchLockException(message="the lock has expired")
 
