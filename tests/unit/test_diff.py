@@ -189,6 +189,27 @@ def test_other_tables_and_frames(catalog: ice.Catalog) -> None:
     assert ice.diff(one.scan("id = 1"), pandas[["id", "t"]].iloc[:0]).summary().removed == 1
 
 
+def test_nested_fields_are_matched_by_name(catalog: ice.Catalog) -> None:
+    """Ids, orders, and widths of nested fields differ between tables; an empty column has no type."""
+    narrow = pa.struct({"x": pa.int32(), "l": pa.list_(pa.struct({"y": pa.float32()}))})
+    wide = pa.struct({"l": pa.list_(pa.struct({"y": pa.float64()})), "x": pa.int64()})
+    maps = pa.map_(pa.string(), pa.int32()), pa.map_(pa.string(), pa.int64())
+    one = catalog.create_table(
+        "a.one", pa.schema({"id": pa.int64(), "s": narrow, "m": maps[0], "n": pa.list_(pa.int8())})
+    )
+    two = catalog.create_table("a.two", pa.schema({"m": maps[1], "s": wide, "o": pa.date32(), "id": pa.int64()}))
+    same = {"x": 1, "l": [{"y": 0.5}, None, {"y": None}]}
+    given = [{"id": 1, "s": same, "m": [("k", 1)]}, {"id": 2, "s": None, "m": None}, {"id": 3, "s": same, "m": []}]
+    one.append(pa.Table.from_pylist(given, one.schema().as_arrow().remove(3)))
+    given[2]["s"] = {"x": 1, "l": []}
+    two.append(pa.Table.from_pylist(given, two.schema().as_arrow().remove(2)))
+    for difference in (ice.diff(one, two, keys="id"), ice.diff(two, one, keys="id")):
+        assert difference.summary().changed_values == {"s": 1}
+        assert difference.to_arrow()["id"].to_pylist() == [3, 3]
+    nothing = pa.table({"id": [1, 2, 3], "n": pa.nulls(3), "s": pa.nulls(3)})
+    assert ice.diff(one, nothing, keys="id").summary().changed_values == {"s": 2}
+
+
 @pytest.mark.parametrize(
     ("a", "b", "keys", "message"),
     [

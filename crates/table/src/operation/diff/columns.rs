@@ -5,7 +5,9 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema, SchemaRef};
 use icefield_format::types::arrow::{FromArrow, ToArrow};
-use icefield_format::types::{Field, PrimitiveType, Schema, Type, is_promotion_allowed};
+use icefield_format::types::{
+    Field, ListType, MapType, PrimitiveType, Schema, StructType, Type, is_promotion_allowed,
+};
 
 use crate::arrow::conform::conform;
 use crate::error::{Error, Result};
@@ -46,14 +48,16 @@ impl Columns {
                 return Err(Error::column(name, "has the name of a column of the difference; select other columns"));
             }
             let (one, two) = (type_of(other)?, type_of(field)?);
-            if let Some(ty) = common(&one, &two).ok_or_else(|| {
+            let ty = common(&one, &two).ok_or_else(|| {
                 Error::column(
                     name,
                     format!(
                         "is of type {one} on one side and of type {two} on the other: cast it, or select other columns"
                     ),
                 )
-            })? {
+            })?;
+            // A column of nulls only on both sides has nothing to compare.
+            if !matches!(ty, Type::Primitive(PrimitiveType::Unknown)) {
                 last_id += 1;
                 let id = last_id;
                 fields.push(Field::optional(id, name, ty.with_fresh_ids(&mut last_id)?));
@@ -142,18 +146,31 @@ fn has_variant(ty: &Type) -> bool {
     }
 }
 
-/// The type that both fit; `Some(None)` if both have nulls only.
-fn common(one: &Type, two: &Type) -> Option<Option<Type>> {
-    let is_unknown = |ty: &Type| matches!(ty, Type::Primitive(PrimitiveType::Unknown));
-    if is_unknown(one) && is_unknown(two) {
-        return Some(None);
-    }
-    let promoted = |from: &Type, to: &Type| to.as_primitive().is_some_and(|to| is_promotion_allowed(from, to, 3));
-    match () {
-        // The text of a type has no ids.
-        () if one.to_string() == two.to_string() || promoted(one, two) => Some(Some(two.clone())),
-        () if promoted(two, one) => Some(Some(one.clone())),
-        () => None,
+/// The type that both fit, nested fields matched by name and nullable; nested ids are those of `two`.
+fn common(one: &Type, two: &Type) -> Option<Type> {
+    let of_fields = |one: &Field, two: &Field| -> Option<Field> {
+        Some(Field::optional(two.id, two.name.clone(), common(&one.ty, &two.ty)?))
+    };
+    match (one, two) {
+        (Type::Struct(one), Type::Struct(two)) if one.fields.len() == two.fields.len() => {
+            let other = |field: &Field| one.fields.iter().find(|other| other.name == field.name);
+            let fields = two.fields.iter().map(|field| of_fields(other(field)?, field)).collect::<Option<_>>()?;
+            Some(StructType { fields }.into())
+        }
+        (Type::List(one), Type::List(two)) => {
+            Some(ListType { element: of_fields(&one.element, &two.element)? }.into())
+        }
+        (Type::Map(one), Type::Map(two)) => {
+            let key = Field { required: true, ..of_fields(&one.key, &two.key)? };
+            Some(MapType { key, value: of_fields(&one.value, &two.value)? }.into())
+        }
+        (one, Type::Primitive(to)) if is_promotion_allowed(one, to, 3) => Some(two.clone()),
+        (Type::Primitive(to), two) if is_promotion_allowed(two, to, 3) => Some(one.clone()),
+        // Nulls without a type beside a nested type.
+        (Type::Primitive(PrimitiveType::Unknown), nested) | (nested, Type::Primitive(PrimitiveType::Unknown)) => {
+            Some(nested.clone())
+        }
+        _ => None,
     }
 }
 
