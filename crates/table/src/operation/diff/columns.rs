@@ -5,9 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema, SchemaRef};
 use icefield_format::types::arrow::{FromArrow, ToArrow};
-use icefield_format::types::{
-    Field, ListType, MapType, PrimitiveType, Schema, StructType, Type, is_promotion_allowed,
-};
+use icefield_format::types::{Field, ListType, MapType, PrimitiveType, Schema, StructType, Type, is_promotion_allowed};
 
 use crate::arrow::conform::conform;
 use crate::error::{Error, Result};
@@ -157,9 +155,7 @@ fn common(one: &Type, two: &Type) -> Option<Type> {
             let fields = two.fields.iter().map(|field| of_fields(other(field)?, field)).collect::<Option<_>>()?;
             Some(StructType { fields }.into())
         }
-        (Type::List(one), Type::List(two)) => {
-            Some(ListType { element: of_fields(&one.element, &two.element)? }.into())
-        }
+        (Type::List(one), Type::List(two)) => Some(ListType { element: of_fields(&one.element, &two.element)? }.into()),
         (Type::Map(one), Type::Map(two)) => {
             let key = Field { required: true, ..of_fields(&one.key, &two.key)? };
             Some(MapType { key, value: of_fields(&one.value, &two.value)? }.into())
