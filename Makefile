@@ -165,15 +165,16 @@ test-python: need-rust $(STAMPS)/extension $(STAMPS)/java $(STAMPS)/azurite $(JA
 	$(call say,Python tests)
 	@ICEFIELD_AZURITE=$(VENV)/azurite/node_modules/.bin/azurite-blob $(PYTEST) -q -n 2 --dist worksteal -m "not spark and not interop"
 	$(call say,Spark and beside it other implementations)
+	@# By folder: to collect all tests for the few of a mark takes ten seconds of a processor.
 	@log=$$(mktemp); trap 'rm -f $$log' EXIT; export $(SPARK_ENV) $(SHORT_LIVED); \
-	$(PYTEST) -q -m spark >$$log 2>&1 & spark=$$!; status=0; \
-	ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python $(PYTEST) -q -m interop || status=1; \
+	$(PYTEST) -q -m spark tests/spark >$$log 2>&1 & spark=$$!; status=0; \
+	ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python $(PYTEST) -q -m interop tests/interop tests/catalog || status=1; \
 	wait $$spark || status=1; cat $$log; exit $$status
 
 test-golden: need-rust $(STAMPS)/extension $(STAMPS)/java
 	@log=$$(mktemp); trap 'rm -f $$log' EXIT; status=0; \
 	cargo test --workspace --quiet --no-fail-fast --test golden 2>&1 | tee -a $$log || status=1; \
-	ICEFIELD_GOLDEN_SPARK=all $(SPARK_ENV) $(SHORT_LIVED) $(PYTEST) -q -m golden 2>&1 | tee -a $$log || [ $${PIPESTATUS[0]} = 5 ] || status=1; \
+	ICEFIELD_ALL_CASES=1 $(SPARK_ENV) $(SHORT_LIVED) $(PYTEST) -q -m golden 2>&1 | tee -a $$log || [ $${PIPESTATUS[0]} = 5 ] || status=1; \
 	count() { { grep -oE "[0-9]+ $$1" $$log || true; } | awk '{ n += $$1 } END { print n + 0 }'; }; \
 	left_out=$$(($$(count ignored) + $$(count skipped))); among=$$(count 'of the passed refused'); \
 	refused=$$(($$among + $$(count 'refused \(unsupported\)'))); passed=$$(($$(count passed) - $$among)); \
@@ -289,8 +290,9 @@ test-random: need-rust $(STAMPS)/extension $(STAMPS)/java $(JAVA_VENV)/installed
 		$(PYTEST) -q tests/interop/test_random_plans.py tests/interop/test_random_histories.py \
 		tests/interop/test_random_changes.py tests/interop/test_random_statements.py \
 		tests/interop/test_statements_beside_java.py tests/laws tests/hostile/test_delete_mutants.py tests/hostile/test_killed_writers.py
-	$(call say,executors that are killed; all golden tables and filters in Spark)
-	@ICEFIELD_CLUSTER=all ICEFIELD_GOLDEN_SPARK=all $(SPARK_ENV) $(PYTEST) -q tests/spark/clusters \
+	$(call say,all golden commits and filters; executors that are killed; all golden tables and filters in Spark)
+	@ICEFIELD_ALL_CASES=1 $(PYTEST) -q -n 2 --dist worksteal tests/golden
+	@ICEFIELD_CLUSTER=all ICEFIELD_ALL_CASES=1 $(SPARK_ENV) $(PYTEST) -q tests/spark/clusters \
 		tests/spark/test_golden_in_spark.py tests/spark/test_filters.py
 
 # What the compiler cannot check. Miri runs the code that has `unsafe` and calls no foreign functions: kernels, buffers that

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 REFUSED = "refused: "
+#: The folders in which the Makefile runs the tests of a mark: elsewhere nobody would run them.
+FOLDERS = {"spark": {"spark"}, "interop": {"interop", "catalog"}}
 #: How many scans of each table of the repository's own golden set refuse, by runner.
 NUMBERS = Path(__file__).parent / "golden" / "refused.json"
 #: Reasons to skip that are right everywhere.
@@ -40,6 +42,14 @@ def reason(report: Any) -> str:
 def permitted(text: str) -> bool:
     """Say whether a test may be skipped for this reason in CI."""
     return any(re.match(pattern, text) for pattern in PERMITTED)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse marks by which a test would be left out of `make test`."""
+    for mark, folders in FOLDERS.items():
+        for item in items:
+            if item.get_closest_marker(mark) and item.path.relative_to(Path(__file__).parent).parts[0] not in folders:
+                raise pytest.UsageError(f"{item.nodeid}: tests with the mark {mark} are run in {sorted(folders)} only")
 
 
 def pytest_report_teststatus(report: Any) -> tuple[str, str, str] | None:

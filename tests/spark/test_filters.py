@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
@@ -16,6 +15,7 @@ import pytest
 import icefield as ice
 from icefield.spark import functions
 from icefield.spark.columns.filters import pushed
+from worlds.sample import ALL_CASES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -159,7 +159,7 @@ QUERIES = [
 ]  # fmt: skip
 
 #: `make test` asks every third, with every column, because each is planned in its own process; `make test-random` all.
-ASKED = QUERIES if "ICEFIELD_GOLDEN_SPARK" in os.environ else QUERIES[2::3]
+ASKED = QUERIES if ALL_CASES else QUERIES[2::3]
 #: Queries of one job.
 TOGETHER = 16
 

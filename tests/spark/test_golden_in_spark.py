@@ -11,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import gzip
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ import pytest
 import icefield as ice
 from worlds.encoding import encoded_table, number, pairs
 from worlds.golden import BASE, DELETED, GOLDEN, emptied, facts, is_empty, names, open_table, rows, states
+from worlds.sample import ALL_CASES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,9 +36,8 @@ from pyspark.sql import functions as F  # noqa: E402, N812
 pytestmark = pytest.mark.golden
 
 #: Our reader reads all states without Spark in `tests/golden`; and the data source plans each in processes of its own.
-ALL = "ICEFIELD_GOLDEN" in os.environ or "ICEFIELD_GOLDEN_SPARK" in os.environ
 #: Tables for the data source: one of each kind, which is the first word of a name.
-OF_SOURCE = names() if ALL else sorted({name.partition("_")[0]: name for name in names()}.values())
+OF_SOURCE = names() if ALL_CASES else sorted({name.partition("_")[0]: name for name in names()}.values())
 STATE = "_icefield_state"
 
 SECOND = 1_000_000
@@ -139,7 +138,7 @@ def test_rows_by_both_readers(spark: SparkSession, golden: dict[str, str], name:
     with types_of_this_pyspark():
         frames = [(state, read(spark, golden, name, state[1], native=True)) for state in some(states(name))]
         again = [state for state, frame in frames if frame.inputFiles()]
-        again = again if ALL else again[-1:]
+        again = again if ALL_CASES else again[-1:]
         frames += [(state, read(spark, golden, name, state[1], native=False)) for state in again]
         compare(name, frames)
 
@@ -153,7 +152,7 @@ def test_rows_by_the_data_source(spark: SparkSession, golden: dict[str, str], na
 
 def some(listed: list[State]) -> list[State]:
     """Leave out what is between the first state and the last, unless all are to be read."""
-    return listed if ALL else listed[:1] + listed[1:][-1:]
+    return listed if ALL_CASES else listed[:1] + listed[1:][-1:]
 
 
 def compare(name: str, frames: list[tuple[State, DataFrame]]) -> None:

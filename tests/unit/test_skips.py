@@ -55,3 +55,20 @@ def test_more_refusals_than_stored_fail(tmp_path: Path, stored: int, code: int) 
     assert found == code, text
     assert ("t: 2 scans refused, 1 in refused.json" in text) == (code == 1)
     assert run(tmp_path, ICEFIELD_GOLDEN="elsewhere")[0] == 0, "another set has other numbers"
+
+
+def test_marks_are_refused_where_the_makefile_does_not_run_them(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST.read_text())
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = spark\n interop\n")
+    (tmp_path / "catalog").mkdir()
+    text = "import pytest\n@pytest.mark.{}\ndef test_one(): pass\n"
+    (tmp_path / "catalog" / "test_interop.py").write_text(text.format("interop"))
+    (tmp_path / "test_some.py").write_text("def test_one(): pass\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", "."]
+    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    for mark, code in (("", 0), ("spark", 4)):
+        if mark:
+            (tmp_path / "catalog" / "test_spark.py").write_text(text.format(mark))
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+    assert "catalog/test_spark.py::test_one: tests with the mark spark are run in ['spark'] only" in done.stderr
