@@ -18,7 +18,7 @@ from icefield.spark.changing import compacting
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from icefield.table.compacting import CompactedFiles
+    from icefield.table.maintenance.compacting import CompactedFiles
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("p", pa.string()), ("s", pa.string())])
 ALL = {"rewrite-all": True}

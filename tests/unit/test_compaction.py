@@ -12,7 +12,7 @@ import pytest
 
 import icefield as ice
 from icefield.distributed import rewrite_files
-from icefield.table.compacting import CompactedFiles, CompactedGroup
+from icefield.table.maintenance.compacting import CompactedFiles, CompactedGroup
 
 SCHEMA = pa.schema({"id": pa.int64(), "p": pa.int32(), "s": pa.string()})
 #: Every file is too small, and groups have no minimum.

@@ -11,8 +11,8 @@ import pytest
 import icefield as ice
 from icefield._outputs.layout import age_of, contents_of, counted, size_of, time_of
 from icefield.table import SnapshotLogEntry
-from icefield.table.lanes import lanes_of
-from icefield.table.timeline import COLOURS, svg_of, text_of
+from icefield.table.description.lanes import lanes_of
+from icefield.table.description.timeline import COLOURS, svg_of, text_of
 
 ROWS = pa.table({"id": [1, 2], "<b>": ["x", "y"]})
 HOSTILE = '<script>alert("1")</script>&\x1b[2J'

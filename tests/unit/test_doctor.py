@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import icefield as ice
 from icefield.cli.commands import icefield
-from icefield.table.diagnosis import Advice
+from icefield.table.maintenance.diagnosis import Advice
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "part": ["a", "b", "c"], "value": [1.0, 2.0, None]})
 

@@ -17,7 +17,7 @@ import pytest
 
 import icefield as ice
 from icefield.manifests import DataFile, DeleteFile, ManifestFile
-from icefield.table.checks import CheckLevel
+from icefield.table.maintenance.checks import CheckLevel
 
 ROWS = pa.table(
     {

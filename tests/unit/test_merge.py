@@ -21,7 +21,7 @@ from icefield.errors import (
     ValidationError,
     ValidationException,
 )
-from icefield.table.merging import MergeResult
+from icefield.table.rows.merging import MergeResult
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.int32()), ("s", pa.string())])
 

@@ -13,7 +13,7 @@ import pytest
 import icefield as ice
 from icefield.catalog.memory import InMemoryCatalog
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError, ValidationError, ValidationException
-from icefield.table.upsert_stream import MicroBatchResult
+from icefield.table.rows.upsert_stream import MicroBatchResult
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("p", pa.int32()), ("s", pa.string())])
 

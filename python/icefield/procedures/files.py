@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from icefield.catalog import Catalog
     from icefield.table import Table
-    from icefield.table.orphans import PrefixMismatchMode
+    from icefield.table.maintenance.orphans import PrefixMismatchMode
 
 __all__ = ["PROCEDURES"]
 

@@ -9,7 +9,7 @@ from icefield.procedures.snapshots import named_table
 
 if TYPE_CHECKING:
     from icefield.catalog import Catalog
-    from icefield.table.compacting import CompactedFiles
+    from icefield.table.maintenance.compacting import CompactedFiles
 
 __all__ = ["PROCEDURES", "CompactionArguments", "compaction_arguments", "compaction_row"]
 

@@ -19,14 +19,14 @@ from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan
 from icefield.metadata import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from icefield.scan import DataScan, FileScanTask, TableScan
 from icefield.table.branches import BranchedTable, BranchWork
-from icefield.table.changing import OWN_BRANCH
-from icefield.table.copies import CopiesTable
-from icefield.table.diagnosis import Diagnosis, diagnosed, orphans_of
-from icefield.table.exports import MetadataExport, exported, extracted
-from icefield.table.outcomes import RowsChanged
+from icefield.table.maintenance.copies import CopiesTable
+from icefield.table.maintenance.diagnosis import Diagnosis, diagnosed, orphans_of
+from icefield.table.maintenance.exports import MetadataExport, exported, extracted
 from icefield.table.reads import TableReads
 from icefield.table.rows import UpsertResult
 from icefield.table.transaction import TableTransaction
+from icefield.table.update.outcomes import RowsChanged
+from icefield.table.update.target import OWN_BRANCH
 
 if TYPE_CHECKING:
     import os

@@ -12,10 +12,10 @@ from icefield._outputs.printable import printable
 from icefield.errors import InvalidArgumentError, MissingVerbError
 from icefield.metadata import MAIN_BRANCH
 from icefield.table.changes import ChangesAtOnce, TableChanges
-from icefield.table.changing import OWN_BRANCH
 from icefield.table.reads import ReadsRows
 from icefield.table.rows import CommitsRows, TableRows
 from icefield.table.transaction import TableTransaction
+from icefield.table.update.target import OWN_BRANCH
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from icefield.metadata import TableMetadata
     from icefield.scan import PlanReporter, ScanPlanner
     from icefield.table.catalog import TableCatalog
-    from icefield.table.outcomes import CommitResolution
     from icefield.table.rows import Isolation, RowMode
     from icefield.table.update import ManifestWriter
+    from icefield.table.update.outcomes import CommitResolution
 
 __all__ = ["REFUSED", "BranchTransaction", "BranchWork"]
 

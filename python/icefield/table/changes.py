@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from icefield._core import compute_table_stats, expire_snapshots
 from icefield._inputs.arguments import property_names, property_updates
 from icefield.errors import InvalidArgumentError
-from icefield.table.changing import OWN_BRANCH
 from icefield.table.handle import TableHandle
 from icefield.table.maintenance import ColumnStatistics, ExpiredSnapshots, Maintenance
-from icefield.table.operations import ChangesFiles
-from icefield.table.orphans import RemovedOrphans, find_and_remove
+from icefield.table.maintenance.orphans import RemovedOrphans, find_and_remove
 from icefield.table.update import (
     ManageSnapshots,
     ManifestWriter,
@@ -23,15 +21,17 @@ from icefield.table.update import (
     UpdateSortOrder,
     UpdateSpec,
 )
+from icefield.table.update.operations import ChangesFiles
+from icefield.table.update.target import OWN_BRANCH
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icefield._core import ExpiryRequest, TableState
     from icefield.manifests import DataFile
-    from icefield.table.compacting import Maintained
     from icefield.table.handle import TableHandle
     from icefield.table.maintenance import Expired
+    from icefield.table.maintenance.compacting import Maintained
     from icefield.table.transaction import TableTransaction
     from icefield.table.update.change import Staging
 

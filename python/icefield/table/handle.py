@@ -16,7 +16,7 @@ from icefield.errors import (
     ValidationException,
 )
 from icefield.table.description import TableDescription
-from icefield.table.outcomes import CommitResolution
+from icefield.table.update.outcomes import CommitResolution
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -14,8 +14,8 @@ from icefield.inspect import InspectTable
 from icefield.micro_batches import MicroBatches
 from icefield.moments import milliseconds_of
 from icefield.scan import DataScan, fields_of, split_of
-from icefield.table.checks import CheckLevel, CheckReport, checked
 from icefield.table.description import DescribesTable, TableDescription
+from icefield.table.maintenance.checks import CheckLevel, CheckReport, checked
 
 if TYPE_CHECKING:
     import polars as pl

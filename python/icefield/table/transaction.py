@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from icefield._core import Transaction as CoreTransaction
 from icefield._inputs.arguments import property_updates
 from icefield.errors import InvalidArgumentError
-from icefield.table.changing import OWN_BRANCH
-from icefield.table.operations import ChangesFiles
 from icefield.table.rows import ChangesRows
 from icefield.table.update import (
     ManageSnapshots,
@@ -22,6 +20,8 @@ from icefield.table.update import (
     UpdateSpec,
 )
 from icefield.table.update.change import in_lines, warn_of_lost
+from icefield.table.update.operations import ChangesFiles
+from icefield.table.update.target import OWN_BRANCH
 
 if TYPE_CHECKING:
     from typing_extensions import Self

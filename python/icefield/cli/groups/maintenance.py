@@ -15,9 +15,9 @@ from icefield.cli.options import Command, asks, confirm, limited, pairs, wants_j
 from icefield.cli.output import print_done, print_grid, print_json, print_records, print_text
 from icefield.errors import IcefieldError
 from icefield.moments import Moment
-from icefield.table.checks import CheckLevel
 from icefield.table.maintenance import ExpiredSnapshots, ExpireSnapshots
-from icefield.table.orphans import PrefixMismatchMode, RemovedOrphans
+from icefield.table.maintenance.checks import CheckLevel
+from icefield.table.maintenance.orphans import PrefixMismatchMode, RemovedOrphans
 
 __all__ = ["COMMANDS"]
 

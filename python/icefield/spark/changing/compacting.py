@@ -31,7 +31,7 @@ from icefield.spark.sessions.session import at_once, is_classic
 from icefield.spark.sessions.workers import begin_task, drivers_python
 from icefield.spark.tables.opening import keywords_of, opened
 from icefield.spark.writes.writing import known_loss, warn_of_left
-from icefield.table.compacting import CompactedFiles, CompactedGroup
+from icefield.table.maintenance.compacting import CompactedFiles, CompactedGroup
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

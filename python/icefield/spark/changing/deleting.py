@@ -27,7 +27,7 @@ from icefield.spark.columns.names import quoted
 from icefield.spark.columns.types import readable_columns, spark_schema
 from icefield.spark.tables.opening import keywords_of
 from icefield.table import RowsChanged
-from icefield.table.outcomes import NOTHING_CHANGED
+from icefield.table.update.outcomes import NOTHING_CHANGED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

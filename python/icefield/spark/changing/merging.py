@@ -35,7 +35,7 @@ from icefield.spark.columns.names import quoted, quoted_path
 from icefield.spark.columns.types import arrow_schema, readable_columns, spark_schema
 from icefield.spark.sessions.session import estimated_bytes
 from icefield.spark.tables.opening import keywords_of
-from icefield.table.merging import MergeResult, SchemaMode, written_columns
+from icefield.table.rows.merging import MergeResult, SchemaMode, written_columns
 from icefield.table.update.change import warn_of_lost
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class Merge:
         Returns
         -------
         MergeResult
-            As that of `icefield.table.merging.Merge.execute`.
+            As that of `icefield.table.rows.merging.Merge.execute`.
 
         Raises
         ------

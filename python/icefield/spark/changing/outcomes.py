@@ -9,7 +9,7 @@ import pyspark.sql.functions as F  # noqa: N812
 from icefield.spark.changing.planned import FILE, POSITION
 from icefield.spark.changing.running import ACTION, DELETE, INSERT, UPDATE
 from icefield.table import RowsChanged
-from icefield.table.outcomes import NOTHING_CHANGED
+from icefield.table.update.outcomes import NOTHING_CHANGED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,8 +17,8 @@ from icefield.spark.columns.types import arrow_schema
 from icefield.spark.tables.opening import keywords_of
 from icefield.spark.writes.writing import Write, WriteSettings, counted
 from icefield.table import RowsChanged
-from icefield.table.merging import SchemaMode, written_columns
-from icefield.table.outcomes import NOTHING_CHANGED
+from icefield.table.rows.merging import SchemaMode, written_columns
+from icefield.table.update.outcomes import NOTHING_CHANGED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -19,7 +19,7 @@ from icefield.spark.columns.names import quoted, quoted_path
 from icefield.spark.columns.types import spark_schema
 from icefield.spark.tables.opening import keywords_of
 from icefield.table import UpsertResult
-from icefield.table.merging import SchemaMode, written_columns
+from icefield.table.rows.merging import SchemaMode, written_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -27,7 +27,7 @@ from icefield.spark.sessions.workers import begin_task, drivers_python
 from icefield.spark.tables.opening import keywords_of, opened
 from icefield.spark.writes.distributing import Distribution, distributed
 from icefield.table import RowsChanged
-from icefield.table.merging import SchemaMode, written_columns
+from icefield.table.rows.merging import SchemaMode, written_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,12 +17,12 @@ from icefield._inputs.shredding import Shredding, shredding_properties
 from icefield._outputs.progress import changing
 from icefield.errors import InvalidArgumentError
 from icefield.metadata import IsolationLevel
-from icefield.table.assignments import changed_rows
-from icefield.table.changing import OWN_BRANCH, ChangesData
 from icefield.table.handle import TableHandle
-from icefield.table.merging import Merge, SchemaMode, written_columns
-from icefield.table.outcomes import NOTHING_CHANGED, RowsChanged
-from icefield.table.upsert_stream import UpsertStream
+from icefield.table.rows.assignments import changed_rows
+from icefield.table.rows.merging import Merge, SchemaMode, written_columns
+from icefield.table.rows.upsert_stream import UpsertStream
+from icefield.table.update.outcomes import NOTHING_CHANGED, RowsChanged
+from icefield.table.update.target import OWN_BRANCH, ChangesData
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from unicodedata import east_asian_width
 from icefield._outputs.html import html_text
 from icefield._outputs.layout import counted, time_of
 from icefield._outputs.printable import printable
-from icefield.table.lanes import Lanes, Point, lanes_of
+from icefield.table.description.lanes import Lanes, Point, lanes_of
 
 if TYPE_CHECKING:
     from icefield.metadata import Snapshot, TableMetadata

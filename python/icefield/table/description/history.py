@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from icefield.metadata import SnapshotLogEntry
-from icefield.table.timeline import svg_of, text_of
+from icefield.table.description.timeline import svg_of, text_of
 
 if TYPE_CHECKING:
     from icefield.metadata import TableMetadata

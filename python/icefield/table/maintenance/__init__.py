@@ -14,15 +14,15 @@ from icefield._outputs.layout import counted, size_of
 from icefield._outputs.printable import printable
 from icefield.errors import InvalidArgumentError
 from icefield.moments import age_in_milliseconds, milliseconds_of
-from icefield.table.compacting import Compacts
-from icefield.table.orphans import PrefixMismatchMode, RemovedOrphans
+from icefield.table.maintenance.compacting import Compacts
+from icefield.table.maintenance.orphans import PrefixMismatchMode, RemovedOrphans
 from icefield.table.update.change import in_lines, warn_of_lost
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icefield._core import ExpiryRequest, TableState
-    from icefield.table.compacting import RunOnTable
+    from icefield.table.maintenance.compacting import RunOnTable
 
     #: What the core returns of an expiry.
     Expired: TypeAlias = tuple[TableState | None, list[int], list[str], int, list[str], dict[str, list[str]], int]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, overload
 from icefield._inputs.arguments import summary_entries
 from icefield._outputs.progress import changing
 from icefield.errors import ArgumentTypeError, InvalidArgumentError
-from icefield.table.changing import OWN_BRANCH, ChangesData
-from icefield.table.outcomes import NOTHING_CHANGED, RowsChanged
+from icefield.table.update.outcomes import NOTHING_CHANGED, RowsChanged
+from icefield.table.update.target import OWN_BRANCH, ChangesData
 
 if TYPE_CHECKING:
     from typing_extensions import Self

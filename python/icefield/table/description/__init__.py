@@ -13,8 +13,8 @@ from icefield._outputs.printable import printable
 from icefield.errors import InvalidArgumentError
 from icefield.metadata import MAIN_BRANCH, MetadataLogEntry, Snapshot, SnapshotRef
 from icefield.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
-from icefield.table.history import History
-from icefield.table.listings import References, Snapshots
+from icefield.table.description.history import History
+from icefield.table.description.listings import References, Snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable

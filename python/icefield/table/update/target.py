@@ -1,4 +1,4 @@
-"""What all changes of data need: the transaction that they are made in, and their branch."""
+"""What a change of data is made on: a table, a branch, or a transaction."""
 
 from __future__ import annotations
 

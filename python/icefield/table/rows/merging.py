@@ -13,7 +13,7 @@ from icefield._inputs.frames import check_rows, rows_of
 from icefield._optional import require
 from icefield.errors import ArgumentTypeError, InvalidArgumentError
 from icefield.expressions import Expression
-from icefield.table.assignments import new_column, one_batch
+from icefield.table.rows.assignments import new_column, one_batch
 from icefield.table.update.change import in_lines, warn_of_lost
 
 if TYPE_CHECKING:
