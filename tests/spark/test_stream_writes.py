@@ -26,6 +26,7 @@ import icefield.spark as ice_spark
 from icefield.spark.sinks import stream
 from icefield.spark.sinks.epochs import epoch
 from icefield.spark.source import Source
+from icefield.spark.tables import opening
 from icefield.spark.tables.opening import SourceOptions
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
@@ -86,6 +87,36 @@ class Query:
 
     def run(self, number: int, *batches: pa.RecordBatch | None) -> None:
         self.writer().commit(self.tasks(*batches), number)
+
+
+def test_a_catalog_is_opened_once_for_many_batches(
+    options: dict[str, str], table: ice.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, now = [], [1000.0]
+    load = opening.load_catalog
+
+    def counted(*args: Any, **properties: str) -> ice.Catalog:
+        catalog = load(*args, **properties)
+        opened.append(catalog)
+        return catalog
+
+    def refuse(name: object) -> None:
+        raise ice.errors.UnauthorizedError("the login has expired")
+
+    monkeypatch.setattr(opening, "load_catalog", counted)
+    monkeypatch.setattr(opening, "monotonic", lambda: now[0])
+    monkeypatch.setattr(opening, "_KEPT", {})
+    query = Query(monkeypatch, options, "q")
+    for number, expected in enumerate((1, 1, 2, 3, 4)):
+        query.run(number, rows(number))
+        assert len(opened) == expected
+        if number == 1:
+            now[0] += 301
+        elif number == 2:
+            monkeypatch.setattr(opened[-1], "load_table", refuse)
+        elif number == 3:
+            query.options["warehouse"] += "/"
+    assert ids(table) == [0, 1, 2, 3, 4]
 
 
 def test_batches_are_written_once(options: dict[str, str], table: ice.Table, monkeypatch: pytest.MonkeyPatch) -> None:

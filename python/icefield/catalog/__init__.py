@@ -91,16 +91,18 @@ def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
 
 def _kind(name: str, properties: dict[str, str]) -> str:
     """Return the type of the catalog with these properties; the error names what is unsupported."""
-    supported = f"supported types: {', '.join(kinds())}"
     if kind := properties.get("type"):
-        if kind.lower() not in kinds():
-            msg = f"catalog {name!r}: catalogs of type {kind!r} are not supported; {supported}"
+        # Asked last: it takes longer to look through what is installed than to open a catalog.
+        if kind.lower() not in OWN_KINDS and kind.lower() not in kinds():
+            msg = (
+                f"catalog {name!r}: catalogs of type {kind!r} are not supported; supported types: {', '.join(kinds())}"
+            )
             raise UnsupportedFeatureError(msg)
         return kind.lower()
     if "catalog-impl" in properties:
         msg = (
             f"catalog {name!r}: property 'catalog-impl' names a Java class, which is not supported: set "
-            f"'py-catalog-impl' to a Python class, or set 'type'; {supported}"
+            f"'py-catalog-impl' to a Python class, or set 'type'; supported types: {', '.join(kinds())}"
         )
         raise UnsupportedFeatureError(msg)
     # The redacted form: a password in it is hidden.

@@ -97,7 +97,7 @@ class Source(DataSource):
     def streamWriter(self, schema: st.StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
         """Return a writer of the batches of a stream."""
         options = SourceOptions.of(self.options).streaming()
-        return STREAM_WRITER(options, options.open(), schema, complete=overwrite)
+        return STREAM_WRITER(options, options.open_again(), schema, complete=overwrite)
 
     @sentence
     def writer(self, schema: st.StructType, overwrite: bool) -> Writer:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone, tzinfo
 from difflib import get_close_matches
 from inspect import signature
+from time import monotonic
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from icefield.catalog import load_catalog
+from icefield.catalog import Catalog, load_catalog
 from icefield.catalog.known import is_catalog_property
-from icefield.errors import ArgumentTypeError, InvalidArgumentError, NotFoundError, UnsupportedFeatureError
+from icefield.errors import (
+    ArgumentTypeError,
+    IcefieldError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnsupportedFeatureError,
+)
 from icefield.expressions import AlwaysFalse
 from icefield.inspect import InspectTable
 from icefield.micro_batches import MicroBatches
@@ -105,6 +113,9 @@ def session_zone(spark: SparkSession) -> tzinfo:
         raise InvalidArgumentError(msg) from None
 
 
+#: Catalogs that are kept, with the time since when, by their names and properties; for how many seconds, and how many.
+_KEPT: dict[tuple[object, ...], tuple[float, Catalog]] = {}
+_KEPT_FOR, _MOST_KEPT = 300.0, 4
 #: Prefix of options that become entries of the summary of the written snapshot, as in Java.
 _SUMMARY = "snapshot-property."
 #: Prefix that Spark adds to the options of a CREATE TABLE of its own catalog.
@@ -233,6 +244,24 @@ class SourceOptions:
     def open(self) -> Table:
         """Open the table."""
         return opened(self.table, self.catalog, self.properties)
+
+    def open_again(self) -> Table:
+        """Open the table by a catalog that this process keeps for some minutes.
+
+        Spark asks for a writer twice with every batch of a stream, in processes that live for many batches. Without
+        this each of them would log in to the catalog again.
+        """
+        key = (self.catalog, *sorted(self.properties.items()))
+        if key in _KEPT and monotonic() < _KEPT[key][0] + _KEPT_FOR:
+            # Where its login is no longer valid, a new one may be: a file of the configuration was changed.
+            with suppress(IcefieldError):
+                return _KEPT[key][1].load_table(self.table)
+        table = self.open()
+        if isinstance(table.catalog, Catalog):
+            if len(_KEPT) >= _MOST_KEPT:
+                _KEPT.clear()
+            _KEPT[key] = monotonic(), table.catalog
+        return table
 
     def target(self) -> tuple[Table, str | None]:
         """Open the table; also return the name of its metadata table, or `CHANGES`, if that is to be read."""
