@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import icefield as ice
 import icefield.spark as ice_spark
+from icefield.spark.changing import running
 
 LOST = 7
 ROWS = 400
@@ -182,7 +183,8 @@ def changes(trial: Trial) -> None:
         trial.struck("removed", lambda: ice_spark.delete(trial.spark, table, "id % 2 = 0 AND k < 7", mode=mode))  # noqa: B023
         kept = {number: text for number, text in (old | dict.fromkeys(range(200, 600), "new")).items() if number % 2}
         trial.same(table, kept, 3)
-    # Found by icefield itself, without a shuffle.
+    # Found by icefield itself, without a shuffle; the driver does this alone where files are as small as these.
+    running.OWN_BYTES = 0
     trial.struck("removed", lambda: ice_spark.delete(trial.spark, table, "k = 3", mode="merge-on-read"))
     trial.same(table, {number: text for number, text in kept.items() if number % 7 != 3}, 4)
 

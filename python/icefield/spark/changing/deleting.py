@@ -21,7 +21,7 @@ from icefield.spark.changing.planned import (
     refuse_cut,
     target_rows,
 )
-from icefield.spark.changing.running import ACTION, DELETE, UPDATE, removals, run
+from icefield.spark.changing.running import ACTION, DELETE, UPDATE, Removals, run
 from icefield.spark.changing.values import converted, value_column
 from icefield.spark.columns.names import quoted
 from icefield.spark.columns.types import readable_columns, spark_schema
@@ -104,7 +104,7 @@ def delete(
     if known.column is None and not dry_run:
         # Rust finds the rows, and files all of whose rows match are in no task.
         plan = target.plan("delete", known.filter, exact=True)
-        return changed(run(target, plan, None, others=removals(target, plan)))
+        return changed(run(target, plan, None, removals=Removals(target, plan)))
     plan = target.plan("delete", known.filter, exact=False)
     columns = known.columns
     if columns is None:

@@ -460,10 +460,11 @@ class _Merging:
         valued = values.of(chosen, _places(*places), [*places, _CLAUSE])
         columns = []
         for name in names:
-            value = F.col(kept[name]) if name in kept else None
+            value = kept.get(name)
             for number, label in reversed(chosen_by[name]):
                 value = _chosen(number, label, value)
-            columns.append((F.lit(None).cast(types[name].dataType) if value is None else value).alias(name))
+            column = F.lit(None).cast(types[name].dataType) if value is None else F.expr(value)
+            columns.append(column.alias(name))
         return valued.select(*columns, *places, self._action())
 
     def _values(self, clause: Clause) -> dict[str, Column]:
@@ -487,6 +488,7 @@ class _Values:
         #: The columns of the table by labels.
         self._called: dict[str, str] = {}
         self._may_lack: set[str] = set()
+        self._conditions: dict[int, Column] = {}
 
     def add(self, value: Column, name: str, number: int | None = None, *, may_lack: bool = True) -> str:
         """Add the value that a clause has for a column, or the old one; return its label.
@@ -496,12 +498,19 @@ class _Values:
         """
         label = f"v{len(self._raw)}"
         # The value of another clause may fail for a row: a division, a number that does not fit.
-        self._raw.append((value if number is None else F.when(F.col(_CLAUSE) == number, value)).alias(label))
+        own = value if number is None else F.when(self._applies(number), value)
+        self._raw.append(own.alias(label))
         self._wanted.append(st.StructField(label, self._types[name].dataType))
         self._called[label] = name
         if may_lack:
             self._may_lack.add(label)
         return label
+
+    def _applies(self, number: int) -> Column:
+        """Return whether a clause applies; made once, as each call of a Column is several to the Java machine."""
+        if number not in self._conditions:
+            self._conditions[number] = F.col(_CLAUSE) == number
+        return self._conditions[number]
 
     def of(self, chosen: DataFrame, places: list[Column], others: list[str]) -> DataFrame:
         """Return the values for rows to which clauses apply, by label."""
@@ -515,15 +524,15 @@ def _places(*names: str) -> list[Column]:
     return [F.col(f"{TARGET}.{name}").alias(name) for name in names]
 
 
-def _chosen(number: int, label: str | None, others: Column | None) -> Column | None:
-    """Return the value of a clause, null without a label, and others for other clauses.
+def _chosen(number: int, label: str | None, others: str | None) -> str | None:
+    """Return the value of a clause, null without a label, and others for other clauses, as text of Spark SQL.
 
     A null is not written as one: Spark would cast it, and casts nothing to some types that it reads and writes.
     """
-    applies = F.col(_CLAUSE) == number
     if label is None:
-        return None if others is None else F.when(~applies, others)
-    return F.when(applies, F.col(label)) if others is None else F.when(applies, F.col(label)).otherwise(others)
+        return None if others is None else f"CASE WHEN {_CLAUSE} <> {number} THEN {others} END"
+    rest = "" if others is None else f" ELSE {others}"
+    return f"CASE WHEN {_CLAUSE} = {number} THEN {label}{rest} END"
 
 
 def _text(clause: Clause) -> str:

@@ -11,7 +11,7 @@ from icefield.errors import InvalidArgumentError
 from icefield.expressions import AlwaysTrue
 from icefield.spark.changing.outcomes import changed
 from icefield.spark.changing.planned import ChangeOptions, Target
-from icefield.spark.changing.running import COUNTS, removals, run
+from icefield.spark.changing.running import COUNTS, Removals, run
 from icefield.spark.columns.letter_case import named_as_table
 from icefield.spark.columns.types import arrow_schema
 from icefield.spark.tables.opening import keywords_of
@@ -113,7 +113,7 @@ def write(
         new = Write.checked(plan.write, target.table, schema, settings).payload(df, target.table, distribution)
         numbers = ("file_count", "row_count", "byte_count")
         whole = new.select(F.lit("added").alias("part"), "files", *numbers, *(F.lit(0).alias(n) for n in COUNTS))
-        return changed(run(target, plan, None, others=[whole, *removals(target, plan)]))
+        return changed(run(target, plan, None, others=[whole], removals=Removals(target, plan)))
     new_write = Write.of_schema(target.table, schema, target.properties, settings=settings, evolve=columns["evolve"])
     written, jobs = new_write.run(df, target.table, distribution)
     if dry_run:

@@ -23,6 +23,7 @@ from icefield.distributed import RowRemover, TaskWriter, WrittenFiles
 from icefield.errors import InvalidArgumentError
 from icefield.spark.changing.committing import commit
 from icefield.spark.changing.planned import FILE, POSITION
+from icefield.spark.columns.names import quoted
 from icefield.spark.sessions.failures import raised_in_task, sentence
 from icefield.spark.sessions.jobs import Jobs
 from icefield.spark.sessions.packed import PackedTasks
@@ -38,13 +39,13 @@ if TYPE_CHECKING:
     from icefield.distributed import Committed, RowChangePlan, Storage
     from icefield.spark.changing.planned import Target
 
-__all__ = ["ACTION", "COUNTS", "DELETE", "INSERT", "RESULT", "TWICE", "UPDATE", "Done", "removals", "run"]
+__all__ = ["ACTION", "COUNTS", "DELETE", "INSERT", "RESULT", "TWICE", "UPDATE", "Done", "Removals", "run"]
 
 #: The column that says what is done with a row.
 ACTION = "_icefield_action"
 UPDATE, DELETE, INSERT, TWICE = 1, 2, 3, 4
 #: Whether a row after the shuffle is a place to take out, or a row to write.
-_KIND, _TARGET_TASK = "_icefield_kind", "_icefield_task"
+_KIND = "_icefield_kind"
 _TAKE_OUT, _WRITE = 0, 1
 #: A number for the place of a row that is updated, which both its old and its new row have.
 _PLACE = "_icefield_place"
@@ -54,6 +55,9 @@ _PLACES = 2**40
 _SHUFFLE_PARTITIONS = 200
 #: Bytes of inserted rows for a task, as Spark's own ``spark.sql.adaptive.advisoryPartitionSizeInBytes``.
 _TASK_BYTES = 64 << 20
+
+#: Bytes of files out of which the driver takes rows itself.
+OWN_BYTES = 16 << 20
 
 #: What a task of a change gives: what it took out or added, how many rows it updated, deleted and inserted, and the sum
 #: of the places of rows that it updated.
@@ -124,6 +128,7 @@ def run(
     twice: str = "",
     inserted_bytes: int | None = 0,
     others: Iterable[DataFrame] = (),
+    removals: Removals | None = None,
 ) -> Done:
     """Carry a change out, and commit it.
 
@@ -143,10 +148,15 @@ def run(
         About the bytes of rows that may be added, of which the files of the plan say nothing; None if unknown.
     others
         Other results of tasks that belong to the change, in the form of these.
+    removals
+        What the filter of an exact plan takes out.
 
     """
     storage = target.table.storage
     frames = list(others)
+    is_here = removals is not None and removals.is_small
+    if removals is not None and not is_here:
+        frames += removals.frames()
     if actions is not None:
         how = _Tasks(
             plan,
@@ -162,6 +172,8 @@ def run(
         with jobs.tagged():
             # Collected once, in one job: a second action would do everything again.
             done = _done(_union(frames).collect() if frames else [])
+        if removals is not None and is_here:
+            removals.take_out(done)
         _require_pairs(done)
     except BaseException as error:
         jobs.wait()
@@ -225,26 +237,26 @@ def _payload(target: Target, how: _Tasks, actions: DataFrame, number: int) -> Da
     )
     sent = plain.select("*", F.explode(kinds).alias(_KIND)) if data else plain.withColumn(_KIND, F.lit(_TAKE_OUT))
     writes = F.col(_KIND) == _WRITE
+    places = F.xxhash64(FILE, POSITION).bitwiseAND(F.lit(_PLACES - 1))
     sent = sent.select(
-        *(F.when(writes, F.col(f"`{name.replace('`', '``')}`")).alias(name) for name in data),
-        F.when(~writes, F.col(FILE)).alias(FILE),
-        F.when(~writes, F.col(POSITION)).alias(POSITION),
+        # As text: each call of a Column is several to the Java machine, and there are many columns.
+        *(F.expr(f"CASE WHEN {_KIND} = {_WRITE} THEN {quoted(name)} END").alias(name) for name in data),
+        *(F.expr(f"CASE WHEN {_KIND} = {_TAKE_OUT} THEN {name} END").alias(name) for name in (FILE, POSITION)),
         ACTION,
         _KIND,
-        F.when(action == UPDATE, F.xxhash64(FILE, POSITION).bitwiseAND(F.lit(_PLACES - 1))).alias(_PLACE),
+        F.when(action == UPDATE, places).alias(_PLACE),
     )
     keys = partition_keys(sent, target.table) if data else []
     names = free_names(sent.columns, len(keys))
     keyed = with_keys(sent, keys, names)
     none = distribution_of(target.spark, target.table, target.options.get("distribution")) == "none"
     spread = F.spark_partition_id().cast("bigint") if none or not keys else F.xxhash64(*names)
-    keyed = keyed.withColumn(_TARGET_TASK, F.when(writes, spread).otherwise(F.xxhash64(FILE)))
-    shuffled = keyed.repartition(number, _TARGET_TASK)
+    shuffled = keyed.repartition(number, F.when(writes, spread).otherwise(F.xxhash64(FILE)))
     clustered = bool(keys) and has_all_keys(sent, target.table) and not none and not is_small(target.table)
     if clustered:
         shuffled = shuffled.sortWithinPartitions(_KIND, *names)
     columns = (*data, FILE, POSITION, ACTION, _KIND, _PLACE)
-    rows = shuffled.drop(*names, _TARGET_TASK)
+    rows = shuffled.drop(*names) if names else shuffled
     tasks = replace(how, names=columns, clustered=clustered)
     with drivers_python():
         # PySpark parses the names of columns: as paths, and ``*`` as all of them.
@@ -381,29 +393,52 @@ def _result(
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
 
 
-def removals(target: Target, plan: RowChangePlan) -> list[DataFrame]:
-    """Return the results of tasks that take out what the filter of an exact plan matches, if a file has to be read.
+class Removals:
+    """What the filter of an exact plan takes out of files that have to be read, whole files each.
 
-    The tasks read whole files, so that nothing has to be shuffled.
+    So nothing has to be shuffled, and of small files the driver takes it out sooner than Spark starts a task.
     """
-    tasks = plan.tasks([], whole_files=True, parallelism=at_once(target.spark))
-    if not tasks:
-        return []
-    packed = PackedTasks(tasks)
-    names = (FILE, POSITION, ACTION, _KIND)
-    needed = _Tasks(plan, target.table.storage, memory_limit=target.options.get("memory_limit"), names=names)
 
-    def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for place in batch.column(0).to_pylist():
-                for rows in packed[place].rows(needed.storage, memory_limit=needed.memory_limit).to_pyarrow():
-                    places = [rows.column(FILE), rows.column(POSITION)]
-                    codes = [pa.repeat(code, rows.num_rows) for code in (DELETE, _TAKE_OUT)]
-                    yield pa.RecordBatch.from_arrays([*places, *codes], list(needed.names))
+    def __init__(self, target: Target, plan: RowChangePlan) -> None:
+        self._spark = target.spark
+        self._plan = plan
+        self._storage = target.table.storage
+        self._memory_limit = target.options.get("memory_limit")
+        self._tasks = plan.tasks([], whole_files=True, parallelism=at_once(target.spark))
 
-    @sentence
-    def change(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from _change_task(needed, found(batches))
+    @property
+    def is_small(self) -> bool:
+        """Whether the driver takes it out."""
+        return sum(task.size_in_bytes for task in self._tasks) <= OWN_BYTES
 
-    with drivers_python():
-        return [target.spark.range(0, len(packed), 1, len(packed)).mapInArrow(change, _TYPES)]
+    def take_out(self, done: Done) -> None:
+        """Take it out in this process."""
+        if not self._tasks:
+            return
+        with RowRemover(self._plan, self._storage, memory_limit=self._memory_limit) as remover:
+            for task in self._tasks:
+                remover.remove(task.rows(self._storage, memory_limit=self._memory_limit))
+        if remover.written is not None:
+            done.removed.append(remover.written)
+            done.deleted += remover.written.row_count
+
+    def frames(self) -> list[DataFrame]:
+        """Return the results of tasks that take it out."""
+        packed = PackedTasks(self._tasks)
+        names = (FILE, POSITION, ACTION, _KIND)
+        needed = _Tasks(self._plan, self._storage, memory_limit=self._memory_limit, names=names)
+
+        def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for place in batch.column(0).to_pylist():
+                    for rows in packed[place].rows(needed.storage, memory_limit=needed.memory_limit).to_pyarrow():
+                        places = [rows.column(FILE), rows.column(POSITION)]
+                        codes = [pa.repeat(code, rows.num_rows) for code in (DELETE, _TAKE_OUT)]
+                        yield pa.RecordBatch.from_arrays([*places, *codes], list(needed.names))
+
+        @sentence
+        def change(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from _change_task(needed, found(batches))
+
+        with drivers_python():
+            return [self._spark.range(0, len(packed), 1, len(packed)).mapInArrow(change, _TYPES)]
