@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from icefield import __version__
-from icefield.cli.groups import changes, compaction, creation, files, keys, maintenance
 from icefield.cli.groups.calling import call_procedure
 from icefield.cli.groups.catalog import catalog
 from icefield.cli.groups.completion import completion
@@ -15,7 +14,7 @@ from icefield.cli.groups.metadata import metadata
 from icefield.cli.groups.namespace import namespace
 from icefield.cli.groups.orc import orc
 from icefield.cli.groups.references import branch, tag
-from icefield.cli.groups.table import table
+from icefield.cli.groups.table import changes, compaction, creation, files, keys, maintenance, table
 from icefield.cli.options import CommandGroup, given
 
 __all__ = ["icefield"]

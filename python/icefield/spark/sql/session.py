@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from icefield.errors import InvalidArgumentError
-from icefield.spark.sql import altered, calling, changing, defining, describing, inserting, viewing
 from icefield.spark.sql.catalogs import CatalogNames, GivenCatalogs, Target
 from icefield.spark.sql.grammar.parser import parse
 from icefield.spark.sql.grammar.statements import (
@@ -40,6 +39,7 @@ from icefield.spark.sql.grammar.statements import (
 )
 from icefield.spark.sql.grammar.text import Cursor, Name, Piece, Statement, Token
 from icefield.spark.sql.running import CURRENT, Args, Run, drop_views, with_identifiers
+from icefield.spark.sql.statements import altered, calling, changing, defining, describing, inserting, viewing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -24,8 +24,8 @@ from icefield.spark.sql.grammar.statements import (
     PartitionTerm,
     Truncate,
 )
-from icefield.spark.sql.inserting import written_branch
 from icefield.spark.sql.running import RESERVED, Run
+from icefield.spark.sql.statements.inserting import written_branch
 from icefield.spark.sql.streamed import rows_of
 from icefield.spark.writes.writing import append
 from icefield.types import NestedField

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from icefield.errors import NotFoundError
 from icefield.spark.columns.types import spark_schema
-from icefield.spark.sql import viewing
 from icefield.spark.sql.catalogs import Selected
 from icefield.spark.sql.grammar.statements import Describe, DescribeNamespace, Show
 from icefield.spark.sql.literals import literal, quoted_name, quoted_text
 from icefield.spark.sql.running import RESERVED
 from icefield.spark.sql.sources import PLACES
+from icefield.spark.sql.statements import viewing
 from icefield.view import View
 
 if TYPE_CHECKING:

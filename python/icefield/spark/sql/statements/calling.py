@@ -15,7 +15,7 @@ from icefield.procedures.rewrites import compaction_arguments, compaction_row
 from icefield.spark.changing.compacting import compact
 from icefield.spark.columns.names import quoted
 from icefield.spark.reads.changes import changes
-from icefield.spark.sql.migrating import migrate
+from icefield.spark.sql.statements.migrating import migrate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -15,9 +15,9 @@ from icefield.spark.changing.values import default_column
 from icefield.spark.columns.names import quoted_path
 from icefield.spark.sql.grammar.statements import Assignment, Delete, Merge, MergeClause, Update
 from icefield.spark.sql.grammar.text import Cursor, Name, Piece
-from icefield.spark.sql.inserting import written_branch
 from icefield.spark.sql.literals import quoted_name
 from icefield.spark.sql.qualifiers import Side, requalified
+from icefield.spark.sql.statements.inserting import written_branch
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
