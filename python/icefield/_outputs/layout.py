@@ -1,4 +1,4 @@
-"""What people read: partition specs and sort orders as ``create_table`` takes them, times, sizes, numbers."""
+"""Texts for people: partition specs and sort orders as ``create_table`` takes them, times, sizes, numbers."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ const STATISTICS_FIELDS: &[&str] =
     &["snapshot-id", "statistics-path", "file-size-in-bytes", "file-footer-size-in-bytes", "blob-metadata"];
 const PARTITION_STATISTICS_FIELDS: &[&str] = &["snapshot-id", "statistics-path", "file-size-in-bytes"];
 
-/// "Base64-encoded implementation-specific key metadata for encryption": of us, the id of a key.
+/// "Base64-encoded implementation-specific key metadata for encryption": icefield stores the id of a key.
 const KEY_METADATA: &str = "key-metadata";
 
 impl StatisticsFile {

@@ -71,7 +71,7 @@ class Overwrite:
         return cls(plan, tasks, level, mode == "dynamic")
 
     def removed(self, write: Write) -> list[WrittenFiles]:
-        """Take out the rows of the tasks, in this process, on all its processors."""
+        """Remove the rows of the tasks, in this process, on all its processors."""
         plan, memory = self.plan, write.settings.memory_limit or _MEMORY
         if plan is None or not self.tasks:
             return []
@@ -92,7 +92,7 @@ def require_branch(plan: RowChangePlan, branch: str) -> None:
     """Refuse to commit to another branch than the one that was planned for."""
     if plan.branch != branch:
         raise UnsupportedFeatureError(
-            f"the session writes to the branch {branch!r} (spark.wap.branch), which Spark does not tell when an "
+            f"the session writes to the branch {branch!r} (spark.wap.branch), which Spark does not pass on when an "
             f"overwrite is planned: pass it as the option branch={branch}"
         )
 
@@ -100,8 +100,8 @@ def require_branch(plan: RowChangePlan, branch: str) -> None:
 def merge_schema(table: Table, schema: pa.Schema) -> None:
     """Add the columns of rows that a table lacks, and widen types, before the rows are written, as in Java.
 
-    Required columns stay so: Spark calls most columns nullable, whatever is in them. New columns that differ from
-    others in letter case only are refused: Spark does not tell a data source whether they are one for the session.
+    Required columns stay required: Spark calls most columns nullable, whatever they hold. New columns that differ from
+    others in letter case only are refused: a data source cannot find out whether the session treats them as one.
     """
     before = table.schema()
     wider = table.new_write(widened_by=schema).schema

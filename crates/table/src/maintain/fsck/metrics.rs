@@ -166,7 +166,7 @@ fn check_identity(at: At<'_>, check: &Check<'_>, field: &PartitionField, value: 
     }
 }
 
-/// What the bounds of the source column become by a transform, if that says something of all its values.
+/// The transformed bounds of the source column, if they are bounds of all its transformed values.
 fn results(check: &Check<'_>, field: &PartitionField, bounds: &Bounds) -> Option<(Value, Value)> {
     let id = field.source_id()?;
     let ty = primitive(check, id)?;
