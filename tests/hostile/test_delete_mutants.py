@@ -23,7 +23,7 @@ def test_damaged_delete_files_are_read_or_refused(tmp_path: Path) -> None:
     command = [sys.executable, str(program), str(tmp_path), str(CASES), str(SEED)]
     paths = os.pathsep.join(filter(None, [str(program.parents[1]), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": paths}
-    timeout = 120 + 20 * CASES
+    timeout = 300 + 20 * CASES
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=timeout, env=environment)
     last = (tmp_path / "mutant.name").read_text() if (tmp_path / "mutant.name").exists() else "none"
     assert done.returncode == 0, f"{last} (in {tmp_path}): {done.stderr[-3000:]}"

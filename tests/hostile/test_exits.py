@@ -12,7 +12,7 @@ SCRIPT = Path(__file__).with_name("exiting_programs.py")
 @pytest.mark.parametrize("what", ["append", "commit", "write"])
 def test_programs_end_in_the_middle_of_a_call(tmp_path, what):
     run = subprocess.run(
-        [sys.executable, SCRIPT, what, tmp_path], check=False, capture_output=True, text=True, timeout=120
+        [sys.executable, SCRIPT, what, tmp_path], check=False, capture_output=True, text=True, timeout=300
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout == "ends\n"

@@ -142,8 +142,7 @@ def test_the_threads_of_a_reader_end_with_it(catalog: ice.Catalog, ended: str) -
         reader.close()
     else:
         del reader
-    for _ in range(100):
-        if reading_threads() == 0:
-            break
-        time.sleep(0.05)
+    until = time.monotonic() + 60
+    while reading_threads() and time.monotonic() < until:
+        time.sleep(0.02)
     assert reading_threads() == 0

@@ -230,7 +230,7 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
             input=json.dumps(left),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         name = next(iter(left))
@@ -271,6 +271,6 @@ assert ArrowTable(rows.slice(1)).to_pyarrow().to_pydict() == rows.slice(1).to_py
 assert ArrowTable(rows.slice(0, 0)).num_rows == 0
 """
     run = subprocess.run(
-        [sys.executable, "-c", PRELUDE + code, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", PRELUDE + code, str(tmp_path)], capture_output=True, text=True, timeout=300, check=False
     )
     assert run.returncode == 0, run.stderr[-2000:]

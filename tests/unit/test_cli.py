@@ -246,7 +246,7 @@ def test_who_wrote_an_orc_file(uri, tmp_path):
 
 def test_the_wrong_name_of_a_catalog_is_told(uri):
     command = [sys.executable, "-m", "icefield.cli", "--catalog", "wrong", "--uri", uri, "catalog", "list"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     held = "catalog wrong is empty; this database holds the catalog 'c': open it under that name"
     assert done.stderr == f"icefield: warning: {held}\n"

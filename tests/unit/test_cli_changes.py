@@ -337,7 +337,7 @@ def answer(uri, text, *arguments):
     terminal, end = pty.openpty()
     try:
         os.write(terminal, text.encode())
-        done = subprocess.run(command, stdin=end, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, stdin=end, capture_output=True, text=True, timeout=300, check=False)
     finally:
         os.close(terminal)
         os.close(end)
@@ -415,7 +415,7 @@ def test_what_shells_load(run, shell):
     assert f"_ICEFIELD_COMPLETE={shell}_complete" in source
     assert json.loads(run("completion", shell, "--json")) == {"shell": shell, "source": source[:-1]}
     if shell == "bash":
-        subprocess.run(["bash", "-n"], input=source, text=True, check=True, timeout=60)
+        subprocess.run(["bash", "-n"], input=source, text=True, check=True, timeout=300)
 
 
 def commands(group, path=()):

@@ -23,5 +23,5 @@ print(table.scan().count())
 
 def test_rows_are_read_beneath_a_call_into_python() -> None:
     # pyarrow releases the lock while it reads: the first look for signals of a process came without it, and crashed.
-    done = subprocess.run([sys.executable, "-c", NESTED], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", NESTED], capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stdout) == (0, "60000\n"), done.stderr

@@ -47,5 +47,5 @@ def test_the_summary_of_the_golden_runners(tmp_path: Path, rust: str, python: st
     outer = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}
     environment = {name: value for name, value in os.environ.items() if name not in outer}
     environment["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (code, summary), done.stderr

@@ -200,7 +200,7 @@ def test_an_abandoned_stream_ends_its_threads(table, memory):
     assert threads() > 0
     del readers
     gc.collect()
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while threads() and time.monotonic() < end:
         time.sleep(0.02)
     assert threads() == 0

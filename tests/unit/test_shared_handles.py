@@ -56,7 +56,7 @@ def tried(call, tx):
 
     def beside():
         begun.set()
-        go_on.wait(20)
+        go_on.wait(60)
 
     def feed(meanwhile):
         def source():
@@ -78,7 +78,7 @@ def tried(call, tx):
     else:
         threads = [threading.Thread(target=feed, args=[beside]), threading.Thread(target=attempt)]
         threads[0].start()
-        begun.wait(20)
+        begun.wait(60)
         threads[1].start()
         # The other call waits by then, or is done; if it waits with the interpreter's lock, this never returns.
         threads[1].join(0.1)
@@ -124,7 +124,7 @@ TAKEN = {
 
 def run(way: str, kind: str, calls: list[str], place: Path) -> list[tuple[str, list[str], object]]:
     command = [sys.executable, "-c", SCRIPT, way, kind, json.dumps(calls), str(place)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     return [(call, said, result) for call, (said, result) in zip(calls, lines, strict=True)]

@@ -62,7 +62,7 @@ def drained(reader: pa.RecordBatchReader, threads: int = 6) -> tuple[list[pa.Rec
     for thread in running:
         thread.start()
     for thread in running:
-        thread.join(30)
+        thread.join(120)
     assert not any(thread.is_alive() for thread in running), "a thread waits for ever"
     return found, failed
 

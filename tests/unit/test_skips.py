@@ -29,7 +29,7 @@ def run(folder: Path, **extra: str) -> tuple[int, str]:
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), str(folder)]
     done = subprocess.run(
-        command, cwd=folder, env=environment | extra, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=folder, env=environment | extra, capture_output=True, text=True, timeout=300, check=False
     )
     return done.returncode, done.stdout
 

@@ -111,7 +111,7 @@ def test_nothing_waits_for_a_slow_server(server: Server, monkeypatch: pytest.Mon
     def hold(asked: Asked) -> None:
         if asked.path.endswith("/metrics"):
             held.append(time.monotonic())
-            while held and time.monotonic() < held[0] + 20:
+            while held and time.monotonic() < held[0] + 120:
                 time.sleep(0.01)
 
     server.instead.append(hold)
@@ -121,7 +121,7 @@ def test_nothing_waits_for_a_slow_server(server: Server, monkeypatch: pytest.Mon
             table.append(ROWS)
         assert table.scan().count() == 6
         began = time.monotonic()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
     held.clear()
 
 
@@ -170,7 +170,7 @@ def test_the_thread_ends_when_there_is_nothing_to_send(monkeypatch: pytest.Monke
     for number in range(3):
         sends.add(("n", "t"), {"number": number})
         sends.finish()
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while threading.active_count() > before and time.monotonic() < end:
             time.sleep(0.001)
         assert threading.active_count() == before
