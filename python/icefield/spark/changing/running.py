@@ -56,8 +56,8 @@ _SHUFFLE_PARTITIONS = 200
 #: Bytes of inserted rows for a task, as Spark's own ``spark.sql.adaptive.advisoryPartitionSizeInBytes``.
 _TASK_BYTES = 64 << 20
 
-#: Bytes of files out of which the driver takes rows itself.
-OWN_BYTES = 16 << 20
+#: Bytes of files out of which the driver takes rows itself, and how many files: on an object store each takes a while.
+OWN_BYTES, _OWN_FILES = 16 << 20, 100
 
 #: What a task of a change gives: what it took out or added, how many rows it updated, deleted and inserted, and the sum
 #: of the places of rows that it updated.
@@ -409,7 +409,8 @@ class Removals:
     @property
     def is_small(self) -> bool:
         """Whether the driver takes it out."""
-        return sum(task.size_in_bytes for task in self._tasks) <= OWN_BYTES
+        size = sum(task.size_in_bytes for task in self._tasks)
+        return size <= OWN_BYTES and sum(map(len, self._tasks)) <= _OWN_FILES
 
     def take_out(self, done: Done) -> None:
         """Take it out in this process."""
