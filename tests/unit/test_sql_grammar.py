@@ -77,6 +77,10 @@ ALTERED = [
         changed("a", "int", None, None, (), None, False),
         changed("b.c", None, None, None, (), "f(1, 2)", False),
         changed("d", None, None, None, ("first",), None, False)))),
+    ("ALTER COLUMN a TYPE double COMMENT 'x'", (
+        "AlterColumns", (changed("a", "double", "x", None, (), None, False),))),
+    ("CHANGE COLUMN b.a A bigint COMMENT 'x' AFTER c", (
+        "AlterColumns", (changed("b.a", "bigint", "x", None, ("after", "c"), None, False),))),
     ("SET LOCATION 'x'", ("SetProperties", {"location": "x"})),
     ("ADD PARTITION FIELD a", ("AddPartitionField", term("a"))),
     ("ADD PARTITION FIELD bucket(16, a.b) AS x", ("AddPartitionField", term("a.b", "bucket[16]", "x"))),
@@ -241,6 +245,7 @@ WRONG = [
     ("CREATE TABLE t (a int) TBLPROPERTIES ('a' = 1, 'a' = 2)", "line 1, column 48: property 'a' is set twice"),
     ("ALTER TABLE t", "line 1, column 14: expected what ALTER TABLE changes"),
     ("ALTER TABLE t FROBNICATE", "line 1, column 15: expected what ALTER TABLE changes"),
+    ("ALTER TABLE t CHANGE COLUMN a `b` bigint", "line 1, column 31: expected the name of the column again"),
     ("ALTER TABLE t ALTER COLUMN a RESTART", "line 1, column 30: expected TYPE, COMMENT"),
     ("ALTER TABLE t ADD PARTITION FIELD bucket(x, a)", "line 1, column 45: expected an integer, got 'a'"),
     ("ALTER TABLE t CREATE BRANCH b RETAIN 3", "line 1, column 39: expected DAYS, HOURS or MINUTES, got the end"),

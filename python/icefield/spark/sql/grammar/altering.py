@@ -86,18 +86,26 @@ def _rename_column(cursor: Cursor) -> AlterAction:
     return RenameColumn(column, cursor.part("a column"))
 
 
-def _alter_columns(cursor: Cursor) -> AlterAction:
+def _change_columns(cursor: Cursor) -> AlterAction:
+    """Return changes as of ALTER COLUMN, or the one of Hive: ``CHANGE COLUMN a a bigint COMMENT 'x' FIRST``."""
+    return _alter_columns(cursor, hive=True)
+
+
+def _alter_columns(cursor: Cursor, *, hive: bool = False) -> AlterAction:
     """Return the changes of columns, each with its name in front."""
-    columns = [_alter_column(cursor)]
+    columns = [_alter_column(cursor, hive=hive)]
     while cursor.take(","):
         columns.append(_alter_column(cursor))
     return AlterColumns(tuple(columns))
 
 
-def _alter_column(cursor: Cursor) -> AlterColumn:
+def _alter_column(cursor: Cursor, *, hive: bool = False) -> AlterColumn:
     column = cursor.name("a column")
     if cursor.take("TYPE"):
-        return AlterColumn(column, type=type_piece(cursor))
+        kind = type_piece(cursor)
+        # Spark's own grammar has no comment here, but Iceberg's documentation of ALTER TABLE.
+        comment = cursor.string("a comment in quotes") if cursor.take("COMMENT") else None
+        return AlterColumn(column, type=kind, comment=comment)
     if cursor.take("COMMENT"):
         return AlterColumn(column, comment=cursor.string("a comment in quotes"))
     if cursor.take("SET", "NOT", "NULL"):
@@ -110,7 +118,21 @@ def _alter_column(cursor: Cursor) -> AlterColumn:
         return AlterColumn(column, drops_default=True)
     if where := position(cursor):
         return AlterColumn(column, position=where)
+    if hive:
+        return _hive_column(cursor, column)
     raise cursor.error("expected TYPE, COMMENT, SET or DROP NOT NULL, SET or DROP DEFAULT, FIRST or AFTER")
+
+
+def _hive_column(cursor: Cursor, column: Name) -> AlterColumn:
+    """Return a change as in Hive, with the name of the column again."""
+    start = cursor.place
+    if cursor.part("the name of the column again").lower() != column.parts[-1].lower():
+        message = "expected the name of the column again, and its type; RENAME COLUMN a TO b renames it"
+        raise cursor.statement.error(start, message)
+    kind, comment = type_piece(cursor), None
+    if cursor.take("COMMENT"):
+        comment = cursor.string("a comment in quotes")
+    return AlterColumn(column, type=kind, comment=comment, position=position(cursor))
 
 
 def _set_location(cursor: Cursor) -> AlterAction:
@@ -205,8 +227,8 @@ _ACTIONS: tuple[tuple[tuple[str, ...], Callable[[Cursor], AlterAction]], ...] = 
     (("RENAME", "TO"), lambda cursor: RenameTable(cursor.name("a table"))),
     (("ALTER", "COLUMN"), _alter_columns),
     (("ALTER",), _alter_columns),
-    (("CHANGE", "COLUMN"), _alter_columns),
-    (("CHANGE",), _alter_columns),
+    (("CHANGE", "COLUMN"), _change_columns),
+    (("CHANGE",), _change_columns),
     (("WRITE",), _write),
     (("CREATE", "OR", "REPLACE", "BRANCH"), _reference("branch", create=True, replace=True)),
     (("CREATE", "OR", "REPLACE", "TAG"), _reference("tag", create=True, replace=True)),

@@ -287,7 +287,7 @@ class RenameColumn:
 
 @dataclass(frozen=True)
 class AlterColumn:
-    """A change of a column: one of these."""
+    """A change of a column: one of these, or a type with a comment and a position."""
 
     column: Name
     type: Piece | None = None

@@ -127,11 +127,12 @@ def _alter_columns(run: Run, table: Table, action: AlterColumns) -> None:
         for column, path in done:
             if path in defaults or column.drops_default:
                 change.set_default_value(path, defaults.get(path))
-            elif column.position:
-                _move(change, path, column.position)
-            else:
+                continue
+            if column.type is not None or column.required is not None or column.comment is not None:
                 kind = None if column.type is None else _type(run.type_of(column.type))
                 change.update_column(path, kind, column.required, column.comment)
+            if column.position:
+                _move(change, path, column.position)
 
 
 def _spark_type(kind: Type) -> st.DataType:
