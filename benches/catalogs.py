@@ -22,7 +22,7 @@ from side_by_side import Target, measure, report
 import icefield as ice
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from worlds.java_rest import served_by_java
+from worlds.servers.java_rest import served_by_java
 
 SCHEMA = pa.schema([(f"column_{number}", pa.int64()) for number in range(20)])
 #: Snapshots of the table that is loaded alone.

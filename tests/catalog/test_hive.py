@@ -20,7 +20,7 @@ from icefield.errors import CommitFailedException, CorruptDataError
 
 pytest.importorskip("thriftpy2")
 
-from worlds.metastore import Handler, metastore
+from worlds.servers.metastore import Handler, metastore
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", "b"]})
 QUICKLY = {

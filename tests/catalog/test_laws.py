@@ -10,8 +10,8 @@ import pytest
 
 import icefield as ice
 from catalog.laws import LAWS, World
-from worlds.java_rest import has_compiler, served_by_java
-from worlds.rest_server import served
+from worlds.servers.java_rest import has_compiler, served_by_java
+from worlds.servers.rest import served
 
 
 def sqlite(folder: Path, _aws: dict[str, str]) -> World:
@@ -67,7 +67,7 @@ def world(
     make = request.param
     if make == "hive":
         pytest.importorskip("thriftpy2")
-        from worlds.metastore import metastore
+        from worlds.servers.metastore import metastore
 
         with metastore() as server:
             given = {"warehouse": str(tmp_path_factory.mktemp("hive")), "lock-check-min-wait-time": "0.005"}

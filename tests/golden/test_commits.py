@@ -12,11 +12,11 @@ import pytest
 
 import icefield as ice
 from icefield._core import set_clock
-from worlds.commit_cases import FOLDER, OURS, Json, cases
-from worlds.commit_operations import is_known, prepare
-from worlds.commit_rules import asks_for_version_4, outcome_of, same, same_expiry
-from worlds.commit_state import state
-from worlds.commit_world import World
+from worlds.commits.cases import FOLDER, OURS, Json, cases
+from worlds.commits.operations import is_known, prepare
+from worlds.commits.rules import asks_for_version_4, outcome_of, same, same_expiry
+from worlds.commits.state import state
+from worlds.commits.world import World
 from worlds.sample import sample
 
 #: A change that is refused before its commit is dropped.

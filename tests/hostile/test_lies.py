@@ -15,10 +15,10 @@ import pytest
 
 import icefield as ice
 from icefield.distributed import ReadTask
-from worlds import by_hand
-from worlds.by_hand import Record, column, entry, manifest
-from worlds.protobuf import without_stream
-from worlds.thrift import edit_first_page, edit_footer, get, put
+from worlds.wire import by_hand
+from worlds.wire.by_hand import Record, column, entry, manifest
+from worlds.wire.protobuf import without_stream
+from worlds.wire.thrift import edit_first_page, edit_footer, get, put
 
 FIELDS = [column(1, "id", "long"), column(2, "s", "string")]
 IDS = {"id": 1, "s": 2}

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
-from worlds.orc_java import OrcJava, started
+from worlds.orc.java import OrcJava, started
 
 
 def linked(folder: Path) -> Path:

@@ -12,9 +12,9 @@ import pytest
 
 from icefield import orc
 from icefield.errors import InvalidArgumentError
-from worlds import orc_conversions as world
-from worlds import orc_rows
-from worlds.orc_java import OrcJava
+from worlds.orc import conversions as world
+from worlds.orc import rows as orc_rows
+from worlds.orc.java import OrcJava
 
 pytestmark = pytest.mark.interop
 

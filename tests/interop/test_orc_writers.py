@@ -22,8 +22,8 @@ import pytest
 from pyarrow import orc as pyarrow_orc
 
 from icefield import orc
-from worlds import orc_rows
-from worlds.orc_java import OrcJava as Java
+from worlds.orc import rows as orc_rows
+from worlds.orc.java import OrcJava as Java
 
 pytestmark = pytest.mark.interop
 

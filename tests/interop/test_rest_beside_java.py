@@ -14,7 +14,7 @@ import icefield as ice
 from icefield.catalog.rest import RestCatalog
 from icefield.errors import NoSuchViewError
 from worlds.golden import BASE, facts, unpack
-from worlds.java_rest import has_compiler, served_by_java
+from worlds.servers.java_rest import has_compiler, served_by_java
 
 pytestmark = pytest.mark.interop
 

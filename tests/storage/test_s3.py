@@ -17,7 +17,7 @@ import pytest
 
 import icefield as ice
 from icefield._core import Storage
-from worlds.rest_server import Answer, Asked, served
+from worlds.servers.rest import Answer, Asked, served
 
 BUCKET = "warehouse"
 

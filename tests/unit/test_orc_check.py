@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from icefield import orc
 from icefield.cli.commands import icefield
 from icefield.errors import MissingFileError
-from worlds.protobuf import message, written
+from worlds.wire.protobuf import message, written
 
 ROWS = 2500
 SET = Path(__file__).parents[1] / "data" / "orc"

@@ -7,8 +7,8 @@ import pytest
 
 from icefield import orc
 from icefield.errors import CorruptDataError, InvalidArgumentError
-from worlds import orc_conversions as world
-from worlds import orc_rows
+from worlds.orc import conversions as world
+from worlds.orc import rows as orc_rows
 
 VALUES, TARGETS = world.recorded()
 

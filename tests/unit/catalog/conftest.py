@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from worlds.rest_server import Server, served
+from worlds.servers.rest import Server, served
 
 
 @pytest.fixture

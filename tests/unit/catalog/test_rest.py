@@ -14,7 +14,7 @@ import pytest
 
 import icefield as ice
 from icefield.catalog.rest import RestCatalog
-from worlds.rest_server import After, Breaks, Server, error, served
+from worlds.servers.rest import After, Breaks, Server, error, served
 
 ROWS = pa.table({"id": [1, 2], "region": ["eu", "us"]})
 #: Lookups of a lost answer come quickly.

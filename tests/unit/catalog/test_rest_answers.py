@@ -15,7 +15,7 @@ import pytest
 
 import icefield as ice
 from icefield import errors
-from worlds.rest_server import After, Answer, Breaks, Server, error
+from worlds.servers.rest import After, Answer, Breaks, Server, error
 
 ROWS = pa.table({"id": [1]})
 

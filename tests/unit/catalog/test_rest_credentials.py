@@ -21,7 +21,7 @@ from icefield.catalog.rest.credentials import Vended, again, replaced, vended, w
 from icefield.catalog.rest.signing import signing_of, url_of
 from icefield.encryption import MemoryKeys
 from icefield.errors import RESTError, UnsupportedFeatureError
-from worlds.rest_server import Answer, Server, error
+from worlds.servers.rest import Answer, Server, error
 
 ROWS = pa.table({"id": [1]})
 LOCATION = "s3://bucket/wh/n/t"

@@ -27,7 +27,7 @@ from icefield._core import HIDDEN
 from icefield.catalog.rest import RestCatalog
 from icefield.catalog.rest.messages import Request
 from icefield.catalog.rest.sigv4 import Keys, sign
-from worlds.rest_server import Answer, Asked, Breaks, Server, error, served
+from worlds.servers.rest import Answer, Asked, Breaks, Server, error, served
 
 
 class Guard:

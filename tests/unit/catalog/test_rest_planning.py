@@ -11,8 +11,8 @@ import pytest
 import icefield as ice
 from icefield import errors
 from icefield.table import Table
-from worlds.rest_plans import Plans
-from worlds.rest_server import Server, error
+from worlds.servers.plans import Plans
+from worlds.servers.rest import Server, error
 
 ROWS = pa.table({"id": range(6), "region": ["eu", "us"] * 3, "size": [0.5 * n for n in range(6)]})
 

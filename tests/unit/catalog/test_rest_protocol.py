@@ -13,8 +13,8 @@ import pytest
 
 import icefield as ice
 from icefield.catalog.rest import RestCatalog
-from worlds import rest_protocol
-from worlds.rest_server import Server, served
+from worlds.servers import protocol as rest_protocol
+from worlds.servers.rest import Server, served
 
 ROWS = pa.table({"id": [1, 2], "region": ["eu", "us"]})
 #: Operations that no test asks for, because the client does not know them.

@@ -16,7 +16,7 @@ import pytest
 import icefield as ice
 from icefield.catalog.rest import reports
 from icefield.catalog.rest.reports import Reports
-from worlds.rest_server import Asked, Breaks, Server, error, served
+from worlds.servers.rest import Asked, Breaks, Server, error, served
 
 ROWS = pa.table({"id": [1, 2], "region": ["eu", "us"]})
 #: What `take` was called with.

@@ -14,7 +14,7 @@ from icefield.catalog.rest import RestCatalog
 from icefield.catalog.rest.snapshots import completed
 from icefield.errors import InvalidArgumentError, TableReplacedError
 from icefield.metadata import TableMetadata
-from worlds.rest_server import Server
+from worlds.servers.rest import Server
 
 ROWS = pa.table({"id": [1]})
 

@@ -10,7 +10,7 @@ import pytest
 
 import icefield as ice
 from icefield.catalog.rest import RestCatalog
-from worlds.rest_server import After, Answer, Asked, Breaks, Server, error
+from worlds.servers.rest import After, Answer, Asked, Breaks, Server, error
 
 ROWS = pa.table({"id": [1, 2]})
 QUICKLY = {

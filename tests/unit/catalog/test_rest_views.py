@@ -12,7 +12,7 @@ import pytest
 import icefield as ice
 from icefield.catalog.rest import RestCatalog
 from icefield.errors import NoSuchViewError
-from worlds.rest_server import After, Answer, Breaks, Server, error, served
+from worlds.servers.rest import After, Answer, Breaks, Server, error, served
 
 COLUMNS = pa.schema({"id": pa.int64()})
 VERSION: dict[str, Any] = {

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
-from icefield.catalog import database, load_catalog
-from icefield.catalog.sql import SqlCatalog
+from icefield.catalog import load_catalog
+from icefield.catalog.sql import SqlCatalog, database
 from icefield.errors import (
     CommitFailedException,
     InvalidArgumentError,

@@ -17,7 +17,7 @@ import icefield as ice
 from icefield.catalog.sql import SqlCatalog
 from icefield.errors import NoSuchViewError
 from icefield.view import View, ViewVersion
-from worlds.rest_server import served
+from worlds.servers.rest import served
 
 COLUMNS = pa.schema({"id": pa.int64(), "name": pa.string()})
 FEWER = pa.schema({"id": pa.int64()})

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 #: What orc-core reads, as recorded by ``tests/interop/test_orc_conversions.py``.
-RECORDED = Path(__file__).parents[1] / "data" / "orc_conversions.json"
+RECORDED = Path(__file__).parents[2] / "data" / "orc_conversions.json"
 #: What microseconds in 64 bits hold, in seconds.
 MOST_SECONDS = 2**63 // 10**6
 

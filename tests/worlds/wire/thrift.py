@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from worlds.by_hand import unsigned, zigzag
+from worlds.wire.by_hand import unsigned, zigzag
 
 #: A field of a struct: its id, the code of its type, its value.
 Field = list[Any]

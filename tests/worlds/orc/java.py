@@ -21,7 +21,7 @@ class OrcJava:
         assert found is not None
         assert found.origin is not None
         jars = str(Path(found.origin).parent / "jars" / "*")
-        peer = str(Path(__file__).parents[1] / "interop" / "OrcPeer.java")
+        peer = str(Path(__file__).parents[2] / "interop" / "OrcPeer.java")
         self._process = subprocess.Popen(
             [program, "-cp", jars, peer],
             stdin=subprocess.PIPE,

@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 import icefield as ice
-from worlds.commit_cases import Json
-from worlds.commit_world import World
+from worlds.commits.cases import Json
+from worlds.commits.world import World
 
 STATUS = ["existing", "added", "deleted"]
 CONTENT = ["data", "deletes"]

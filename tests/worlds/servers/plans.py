@@ -8,7 +8,7 @@ from typing import Any
 from icefield._core import Storage, TableState
 from icefield.expressions import And, from_json
 from icefield.scan import DataScan
-from worlds.rest_server import Answer, Asked, Server, error
+from worlds.servers.rest import Answer, Asked, Server, error
 
 
 class Plans:

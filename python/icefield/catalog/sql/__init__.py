@@ -18,7 +18,8 @@ from icefield._inputs.arguments import property_names, property_texts
 from icefield._inputs.identifiers import Identifier, IdentifierLike, namespace_tuple, table_tuple
 from icefield._inputs.secrets import revealed
 from icefield.catalog.base import PropertiesUpdateSummary
-from icefield.catalog.database import (
+from icefield.catalog.pointer import PointerCatalog
+from icefield.catalog.sql.database import (
     TABLE,
     VIEW,
     Database,
@@ -29,8 +30,7 @@ from icefield.catalog.database import (
     sqlalchemy,
     url_of,
 )
-from icefield.catalog.pointer import PointerCatalog
-from icefield.catalog.sqlite import missing_database
+from icefield.catalog.sql.sqlite import missing_database
 from icefield.errors import (
     CommitFailedException,
     CommitStateUnknownException,

@@ -20,7 +20,7 @@ from icefield._core import TableMetadata, TableState
 from icefield._inputs.identifiers import Identifier, IdentifierLike, namespace_tuple, table_tuple
 from icefield._inputs.secrets import revealed
 from icefield.catalog.base import Catalog, CommitTableResponse, PropertiesUpdateSummary, TableDefinition
-from icefield.catalog.folders import folders_of
+from icefield.catalog.folder.folders import folders_of
 from icefield.catalog.locations import absolute_location
 from icefield.errors import (
     CommitFailedException,
@@ -39,7 +39,7 @@ from icefield.errors import (
 )
 
 if TYPE_CHECKING:
-    from icefield.catalog.folders import Folders
+    from icefield.catalog.folder.folders import Folders
     from icefield.table import Table
 
 __all__ = ["FolderCatalog"]

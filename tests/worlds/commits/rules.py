@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import icefield as ice
-from worlds.commit_cases import Json, operations
-from worlds.commit_world import World
+from worlds.commits.cases import Json, operations
+from worlds.commits.world import World
 
 #: Messages are cut here.
 CUT = 180

@@ -12,7 +12,7 @@ import icefield as ice
 from icefield._core import Storage, set_clock
 from icefield._inputs.identifiers import Identifier, IdentifierLike
 from icefield.catalog.pointer import PointerCatalog
-from worlds.commit_cases import Json
+from worlds.commits.cases import Json
 
 HOUR_MS = 3_600_000
 #: Hour 0 of every case.

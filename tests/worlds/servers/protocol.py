@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
-DOCUMENT = Path(__file__).parents[1] / "data" / "rest" / "open-api.json"
+DOCUMENT = Path(__file__).parents[2] / "data" / "rest" / "open-api.json"
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),

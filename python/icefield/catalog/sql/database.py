@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from icefield._optional import require
-from icefield.catalog.sqlite import open_sqlite, use_write_ahead_log
+from icefield.catalog.sql.sqlite import open_sqlite, use_write_ahead_log
 from icefield.errors import InvalidArgumentError, NotInstalledError, StorageError, UnsupportedFeatureError
 
 if TYPE_CHECKING:

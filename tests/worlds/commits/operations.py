@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import icefield as ice
-from worlds.commit_cases import Json, operations
-from worlds.commit_world import START_MS, World
+from worlds.commits.cases import Json, operations
+from worlds.commits.world import START_MS, World
 
 #: What finishes an operation.
 Commit = Callable[[], object]

@@ -17,7 +17,7 @@ import icefield as ice
 from icefield._core import Storage, TableMetadata, TableState
 from icefield.view import ViewVersion
 from icefield.view.metadata import changed, check, created, from_bytes
-from worlds.rest_protocol import problems
+from worlds.servers.protocol import problems
 
 #: An answer: its status, its body (an object is sent as JSON), and headers.
 Answer = tuple[int, object, dict[str, str]]

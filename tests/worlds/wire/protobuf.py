@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from worlds.by_hand import unsigned
+from worlds.wire.by_hand import unsigned
 
 #: A field of a message: its number and its value, bytes or a number.
 Field = tuple[int, int | bytes]

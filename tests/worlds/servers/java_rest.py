@@ -80,7 +80,7 @@ def served_by_java(folder: Path) -> Iterator[str]:
     assert spark is not None
     assert spark.origin is not None
     path = os.pathsep.join([*jars(), str(Path(spark.origin).parent / "jars" / "*")])
-    source = str(Path(__file__).parents[1] / "interop" / "RestServer.java")
+    source = str(Path(__file__).parents[2] / "interop" / "RestServer.java")
     log = folder / "java.log"
     with log.open("w") as errors:
         server = subprocess.Popen(

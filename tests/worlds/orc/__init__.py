@@ -1,0 +1,1 @@
+"""Rows, conversions and the Java library, for ORC files."""
