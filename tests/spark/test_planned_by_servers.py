@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
-from worlds.rest_plans import Plans
-from worlds.rest_server import served
+from worlds.servers.plans import Plans
+from worlds.servers.rest import served
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
