@@ -11,7 +11,8 @@ from icefield._inputs.frames import check_rows, rows_of
 from icefield._outputs.layout import counted
 from icefield._outputs.printable import printable
 from icefield.errors import ArgumentTypeError
-from icefield.scan import DataScan, fields_of
+from icefield.scan import DataScan
+from icefield.scan.options import fields_of
 from icefield.table.reads import ReadsRows
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from icefield._core import TableState as _TableState
 from icefield.distributed import InspectTask
 from icefield.errors import InvalidArgumentError
 from icefield.moments import milliseconds_of
-from icefield.scan import fields_of
+from icefield.scan.options import fields_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from icefield._core import MicroBatches as _MicroBatches
 from icefield._core import Scan, TableState
 from icefield.errors import InvalidArgumentError
-from icefield.scan import TableScan, fields_of, split_of
+from icefield.scan import TableScan
+from icefield.scan.options import fields_of, split_of
 
 __all__ = ["MicroBatchScan", "MicroBatches", "StreamOffset"]
 

@@ -299,7 +299,7 @@ def test_no_function_imports_a_module_of_the_package() -> None:
         if re.search(r"require\(\"icefield\.|import_module\(\"", path.read_text())
     }
     # `to_spark`: Spark may be missing, and what is written for it with it. `session`: so may sqlglot.
-    assert named == {"_inputs/frames.py", "scan.py", "spark/__init__.py", "view/handle.py"}
+    assert named == {"_inputs/frames.py", "scan/__init__.py", "spark/__init__.py", "view/handle.py"}
 
 
 def test_private_modules_of_the_package_are_in_packages_of_their_own() -> None:

@@ -13,7 +13,8 @@ from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan
 from icefield.inspect import InspectTable
 from icefield.micro_batches import MicroBatches
 from icefield.moments import milliseconds_of
-from icefield.scan import DataScan, fields_of, split_of
+from icefield.scan import DataScan
+from icefield.scan.options import fields_of, split_of
 from icefield.table.description import DescribesTable, TableDescription
 from icefield.table.maintenance.checks import CheckLevel, CheckReport, checked
 

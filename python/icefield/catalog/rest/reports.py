@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from icefield._core import __version__
 from icefield.errors import InvalidArgumentError, NotInstalledError
-from icefield.scan import expression_of
+from icefield.scan.options import expression_of
 
 if TYPE_CHECKING:
     from icefield.metadata import TableMetadata

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from icefield.scan import fields_of
+from icefield.scan.options import fields_of
 from icefield.spark.reads.reading import of_scan
 from icefield.spark.tables.opening import keywords_of, opened
 

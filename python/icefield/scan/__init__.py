@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
 
-from icefield._core import EngineRead, Plan, Scan, TableState, filter_expression, nearest_name
+from icefield._core import EngineRead, Plan, Scan, TableState
 from icefield._inputs.secrets import redacted_url
 from icefield._optional import require
 from icefield._outputs.dataset import dataset_of
@@ -22,6 +22,7 @@ from icefield._outputs.progress import Progress, is_shown, showing
 from icefield.errors import ArgumentTypeError, InvalidArgumentError, ValidationError
 from icefield.expressions import And
 from icefield.plan import FileScanTask, ScanPlan
+from icefield.scan.options import expression_of, fields_of, reading_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,22 +37,11 @@ if TYPE_CHECKING:
     from icefield._core import ArrowTable
     from icefield.arrow import ArrowSchemaExportable
     from icefield.distributed import ReadTask, Storage
-    from icefield.expressions import Expression, RowFilter
+    from icefield.expressions import RowFilter
     from icefield.metadata import Snapshot, TableMetadata
     from icefield.schema import Schema
 
 __all__ = ["ColumnBounds", "DataScan", "FileScanTask", "ScanPlan", "TableScan"]
-
-#: Options of scans, by the names of Java's connector, and the arguments of `TableScan.plan_tasks` that they are.
-_SPLIT = {"split-size": "split_size", "lookback": "lookback", "file-open-cost": "open_file_cost"}
-
-
-class Reading(TypedDict):
-    """Options of reading that do not change the rows."""
-
-    batch_size: int | None
-    memory_limit: int | None
-    dictionary_columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +186,7 @@ class TableScan(ABC):
             The exact Arrow types to read the columns as; anything with ``__arrow_c_schema__``.
 
         """
-        reading: Reading = {
-            "batch_size": batch_size,
-            "memory_limit": memory_limit,
-            "dictionary_columns": fields_of(dictionary_columns),
-        }
+        reading = reading_of(batch_size, memory_limit, dictionary_columns)
         if not (progress and is_shown()):
             return self._read().stream(**reading, schema=schema).to_pyarrow()
         counted = Progress()
@@ -215,11 +201,7 @@ class TableScan(ABC):
         progress: bool = False,
     ) -> pa.Table:
         """Read all rows; parameters are those of `to_arrow_batch_reader`."""
-        reading: Reading = {
-            "batch_size": batch_size,
-            "memory_limit": memory_limit,
-            "dictionary_columns": fields_of(dictionary_columns),
-        }
+        reading = reading_of(batch_size, memory_limit, dictionary_columns)
         if progress and is_shown():
             return self.to_arrow_batch_reader(**reading, progress=True).read_all()
         return self._read().collect(**reading).to_pyarrow()
@@ -506,28 +488,6 @@ class TableScan(ABC):
         return html_of(self._title, self._parts())
 
 
-def split_of(options: Mapping[str, str] | None) -> tuple[tuple[str, int], ...]:
-    """Return the options of a scan: those of Java's connector that split it into tasks.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If there is no such option, or its value is not an integer.
-
-    """
-    split = []
-    for name, value in (options or {}).items():
-        if (argument := _SPLIT.get(name)) is None:
-            nearest = nearest_name(name, list(_SPLIT))
-            hint = f"did you mean {nearest}?" if nearest else f"options are {', '.join(_SPLIT)}"
-            raise InvalidArgumentError(f"unknown scan option {name!r}: {hint}")
-        try:
-            split.append((argument, int(value)))
-        except (TypeError, ValueError):
-            raise InvalidArgumentError(f"option {name}: expected an integer, got {value!r}") from None
-    return tuple(split)
-
-
 @dataclass(frozen=True, repr=False)
 class DataScan(TableScan):
     """A scan of one snapshot of a table."""
@@ -632,13 +592,3 @@ class DataScan(TableScan):
             chosen = f"snapshot {self.snapshot_id}" if self.as_of_ms is None else f"time {self.as_of_ms}"
             raise InvalidArgumentError(f"the scan is of {chosen}: it cannot be of the branch or tag {name!r} too")
         return replace(self, ref=name)
-
-
-def expression_of(row_filter: RowFilter) -> Expression:
-    """Return the expression of a filter of rows: text means what SQL means."""
-    return filter_expression(row_filter)
-
-
-def fields_of(selected: Iterable[str] | str) -> tuple[str, ...]:
-    """Return selected columns as a tuple; a single str is one name."""
-    return (selected,) if isinstance(selected, str) else tuple(selected)
