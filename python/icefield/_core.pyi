@@ -2788,6 +2788,7 @@ class Scan:
         as_of_ms: int | None = None,
         reference: str | None = None,
         limit: int | None = None,
+        observer: Callable[[dict[str, int], int], object] | None = None,
     ) -> Scan: ...
     @staticmethod
     def incremental(

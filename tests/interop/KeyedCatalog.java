@@ -18,20 +18,33 @@ import org.apache.iceberg.encryption.PlaintextEncryptionManager;
 import org.apache.iceberg.encryption.StandardEncryptionManager;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.util.LockManagers;
+import org.apache.iceberg.util.PropertyUtil;
 
 /**
  * Java's folder catalog with the encryption of its Hive catalog, which alone has it and needs a metastore. The keys are
- * those of iceberg-core's tests.
+ * the catalog properties "keys.ID".
  */
 public class KeyedCatalog extends HadoopCatalog {
+    private Map<String, String> keys;
+
+    @Override
+    public void initialize(String name, Map<String, String> properties) {
+        super.initialize(name, properties);
+        keys = PropertyUtil.propertiesWithPrefix(properties, "keys.");
+    }
+
     @Override
     protected TableOperations newTableOps(TableIdentifier identifier) {
-        return new Operations(new Path(defaultWarehouseLocation(identifier)), getConf());
+        return new Operations(new Path(defaultWarehouseLocation(identifier)), getConf(), new Keys(keys));
     }
 
     /** Encrypts keys as MemoryMockKMS of iceberg-core's tests does. */
-    public static class Keys implements KeyManagementClient {
-        private static final Map<String, String> KEYS = Map.of("keyA", "0123456789012345", "keyB", "1123456789012345");
+    private static final class Keys implements KeyManagementClient {
+        private final Map<String, String> keys;
+
+        Keys(Map<String, String> keys) {
+            this.keys = keys;
+        }
 
         @Override
         public void initialize(Map<String, String> properties) {}
@@ -46,17 +59,22 @@ public class KeyedCatalog extends HadoopCatalog {
             return ByteBuffer.wrap(new Ciphers.AesGcmDecryptor(key(id)).decrypt(wrapped.array(), null));
         }
 
-        private static byte[] key(String id) {
-            return KEYS.get(id).getBytes(StandardCharsets.UTF_8);
+        private byte[] key(String id) {
+            if (!keys.containsKey(id)) {
+                throw new IllegalStateException("no key " + id);
+            }
+            return keys.get(id).getBytes(StandardCharsets.UTF_8);
         }
     }
 
     private static final class Operations extends HadoopTableOperations {
+        private final Keys keys;
         private TableMetadata known;
         private EncryptionManager manager;
 
-        Operations(Path location, Configuration conf) {
+        Operations(Path location, Configuration conf, Keys keys) {
             super(location, new HadoopFileIO(conf), conf, LockManagers.defaultLockManager());
+            this.keys = keys;
         }
 
         @Override
@@ -75,8 +93,7 @@ public class KeyedCatalog extends HadoopCatalog {
                 return PlaintextEncryptionManager.instance();
             }
             if (manager == null) {
-                manager =
-                    EncryptionUtil.createEncryptionManager(known.encryptionKeys(), known.properties(), new Keys());
+                manager = EncryptionUtil.createEncryptionManager(known.encryptionKeys(), known.properties(), keys);
             }
             return manager;
         }

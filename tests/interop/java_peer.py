@@ -61,8 +61,8 @@ class Peer:
         for key, value in {**properties, "cache-enabled": "false"}.items():
             self.spark.conf.set(f"spark.sql.catalog.{name}.{key}", value)
 
-    def keyed_catalog(self, name: str, source: str, scratch: str, warehouse: str) -> None:
-        """Make ``name`` a Spark catalog of a class that is compiled here, with the jars of this session."""
+    def compiled(self, source: str, scratch: str) -> None:
+        """Compile a class with the jars of this session, which then has it."""
         jvm: Any = self.spark.sparkContext._jvm
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
         jars = [url.getPath() for url in loader.getURLs()] + jvm.java.lang.System.getProperty("java.class.path").split(
@@ -74,11 +74,6 @@ class Peer:
         if compiled.returncode != 0:
             raise RuntimeError(compiled.stderr)
         loader.addURL(jvm.java.io.File(scratch).toURI().toURL())
-        conf = self.spark.conf
-        conf.set(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
-        conf.set(f"spark.sql.catalog.{name}.catalog-impl", "org.apache.iceberg.hadoop.KeyedCatalog")
-        conf.set(f"spark.sql.catalog.{name}.warehouse", warehouse)
-        conf.set(f"spark.sql.catalog.{name}.cache-enabled", "false")
 
     def twins(self, **story: Any) -> Any:
         """Do a story on twin tables, by this connector and by icefield (``twins.py``)."""
@@ -103,6 +98,25 @@ class Peer:
         loader = self.spark.sparkContext._jvm.java.lang.Thread.currentThread().getContextClassLoader()
         found = loader.loadClass(name).getFields()
         return [str(one.get(None)) for one in found if one.getType().getSimpleName() == "String"]
+
+    def reports(self, scan: str, commit: str) -> list[str]:
+        """Give two reports as Java reads and writes them."""
+        metrics = self.spark.sparkContext._jvm.org.apache.iceberg.metrics
+        parsers = ((metrics.ScanReportParser, scan), (metrics.CommitReportParser, commit))
+        return [str(parser.toJson(parser.fromJson(text))) for parser, text in parsers]
+
+    def scan_report(self, table: str, filter: str) -> str:
+        """Give Java's report about a scan that it plans."""
+        jvm: Any = self.spark.sparkContext._jvm
+        reporter = jvm.org.apache.iceberg.metrics.InMemoryMetricsReporter()
+        scan = self._load(table).newScan().metricsReporter(reporter)
+        planned = scan.filter(jvm.org.apache.iceberg.expressions.ExpressionParser.fromJson(filter, scan.schema()))
+        files = planned.planFiles()
+        tasks = files.iterator()
+        while tasks.hasNext():
+            tasks.next()
+        files.close()
+        return str(jvm.org.apache.iceberg.metrics.ScanReportParser.toJson(reporter.scanReport()))
 
     def procedures(self) -> dict[str, list[list[Any]]]:
         """Give name, type and whether it is required of the parameters of all procedures."""

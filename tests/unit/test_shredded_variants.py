@@ -214,6 +214,25 @@ def test_only_parquet_shreds(catalog: ice.Catalog) -> None:
         table.update_properties({COLUMN: "struct<a>"})
 
 
+@pytest.mark.parametrize("before", ["avro", "orc"])
+def test_a_table_that_becomes_parquet_is_shredded_by_its_rewrites(catalog: ice.Catalog, before: str) -> None:
+    table = made(catalog, {"write.format.default": before, SHRED: "true"})
+    for start in (0, 50):
+        table.append(rows(range(start, start + 50)))
+    everything = {"rewrite-all": "true"}
+    for format, wanted in (("parquet", INFERRED), (before, None), ("parquet", INFERRED)):
+        table.update_properties({"write.format.default": format})
+        # One file of each format, and shredded rows beside others.
+        table.update({"id": 5}, "id = 5", mode="merge-on-read")
+        assert found(table) == expected(range(100))
+        assert table.scan("v:a::int >= 60").count() == len([n for n in range(60, 100) if n % 10 != 9 and n % 7 != 6])
+        table.maintenance.compact(options=everything)
+        (path,) = files(table.refresh())
+        assert path.endswith(format)
+        assert wanted is None or columns(path) == wanted
+        assert found(table) == expected(range(100))
+
+
 def test_the_property_follows_the_name_of_its_column(catalog: ice.Catalog) -> None:
     table = made(catalog, {COLUMN: "struct<a: long>"})
     with table.update_schema() as update:

@@ -30,6 +30,9 @@ impl TryFrom<i32> for FormatVersion {
             1 => Ok(Self::V1),
             2 => Ok(Self::V2),
             3 => Ok(Self::V3),
+            4 => Err(Error::unsupported(
+                "table format version 4, whose specification is not adopted yet (supported: 1, 2 and 3)",
+            )),
             _ => Err(Error::unsupported(format!("table format version {number} (supported: 1, 2 and 3)"))),
         }
     }

@@ -82,11 +82,15 @@ def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
             msg = f"catalog {name!r}: set either 'type' or 'py-catalog-impl', not both"
             raise InvalidArgumentError(msg)
         # Only the class knows its other properties.
-        return class_named(named)(name, **merged)
-    kind = _kind(name, merged)
-    if kind in OWN_KINDS:
-        check_properties(merged)
-    return class_of_kind(kind)(name, **merged)
+        made = class_named(named)(name, **merged)
+    else:
+        kind = _kind(name, merged)
+        if kind in OWN_KINDS:
+            check_properties(merged)
+        made = class_of_kind(kind)(name, **merged)
+    # A wrong name is better found now than after the first commit.
+    _ = made.metrics_reporter
+    return made
 
 
 def _kind(name: str, properties: dict[str, str]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from icefield._core import Storage, TableState
@@ -13,6 +14,7 @@ from icefield.catalog.locations import absolute_location
 from icefield.catalog.migration import MigrationRequest, migrate_folder
 from icefield.encryption import client_of
 from icefield.errors import InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
+from icefield.metrics import commit_report, reporter_of, scan_report, takes_reports
 from icefield.table import CreateTableTransaction, Table, Transaction
 from icefield.table.catalog import (
     CommitTableResponse,
@@ -27,9 +29,14 @@ if TYPE_CHECKING:
 
     from icefield._inputs.identifiers import Identifier, IdentifierLike
     from icefield.encryption import KeyManagementClient
+    from icefield.metadata import TableMetadata
+    from icefield.metrics import Report, Reporter
+    from icefield.scan import DataScan, PlanReporter
     from icefield.types import Type
 
 __all__ = ["Catalog", "CommitTableResponse", "PropertiesUpdateSummary", "TableDefinition"]
+
+_LOGGER = logging.getLogger("icefield")
 
 #: The definition of a new table as the core takes it: schema, location, partition spec, sort order, properties.
 TableParts: TypeAlias = tuple[object, str, list[str] | dict[str, object], list[str] | dict[str, object], dict[str, str]]
@@ -135,6 +142,73 @@ class Catalog(TableCatalog[Table, Transaction, CreateTableTransaction]):
         if state.storage.has_keys or not state.metadata.properties.get("encryption.key-id"):
             return state
         return TableState.of(self._with_keys(state.storage), state.metadata_location, state.metadata)
+
+    #: What takes reports about scans and commits, and its function; None if the properties have not been asked.
+    _reporter: tuple[Reporter | None, Callable[[Report], object] | None] | None = None
+
+    @property
+    def metrics_reporter(self) -> Reporter | None:
+        """What takes the reports about scans and commits (`icefield.metrics`); None without one.
+
+        It is made as the property ``metrics-reporter-impl`` says, once, and may also be set. It is not pickled.
+        """
+        return self._reporters[0]
+
+    @metrics_reporter.setter
+    def metrics_reporter(self, reporter: Reporter | None) -> None:
+        self._reporter = reporter, None if reporter is None else takes_reports(reporter, "metrics_reporter")
+
+    @property
+    def _reporters(self) -> tuple[Reporter | None, Callable[[Report], object] | None]:
+        if self._reporter is None:
+            # Properties that a server or the metadata of a table has are not asked: they would choose what code runs.
+            self.metrics_reporter = reporter_of(revealed(self.properties))
+        return self._reporter or (None, None)
+
+    @property
+    def _takes_reports(self) -> bool:
+        try:
+            return self._reporters[1] is not None
+        except Exception as error:  # noqa: BLE001 - it may be missing on an executor, which reads nevertheless
+            _LOGGER.warning("no reports: %s", error)
+            self.metrics_reporter = None
+            return False
+
+    def _take_report(self, identifier: Identifier, report: Report) -> None:  # noqa: ARG002
+        if (take := self._reporters[1]) is not None:
+            take(report)
+
+    def _report(self, identifier: Identifier, make: Callable[[str], Report | None]) -> None:
+        try:
+            if (report := make(self._name_of_report(identifier))) is not None:
+                self._take_report(identifier, report)
+        except Exception as error:  # noqa: BLE001 - a report is never worth an error
+            _LOGGER.warning("the report about %s failed: %s", ".".join(identifier), error)
+
+    def _name_of_report(self, identifier: Identifier) -> str:
+        """Return the full name of a table, as Java writes it."""
+        if not {"/", ":"} & set(self.name):
+            return ".".join((self.name, *identifier))
+        return f"{self.name.rstrip('/')}/{'.'.join(identifier)}"
+
+    def _plan_reporter(self, identifier: Identifier) -> PlanReporter | None:
+        if not self._takes_reports:
+            return None
+
+        def report(scan: DataScan, counts: Mapping[str, int], nanoseconds: int, /) -> None:
+            self._report(identifier, lambda name: scan_report(name, scan, counts, nanoseconds))
+
+        return report
+
+    def _report_commit(
+        self, identifier: Identifier, metadata: TableMetadata, snapshot_ids: list[int], attempts: int, nanoseconds: int
+    ) -> None:
+        for snapshot in snapshot_ids if self._takes_reports else ():
+
+            def make(name: str, snapshot: int = snapshot) -> Report | None:
+                return commit_report(name, metadata, snapshot, attempts, nanoseconds)
+
+            self._report(identifier, make)
 
     def _storage_properties(self) -> dict[str, str]:
         properties = revealed(self.properties)

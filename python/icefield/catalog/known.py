@@ -43,7 +43,7 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         adls.token adls.endpoint adls.connection-string adls.connect-timeout adls.request-timeout adls.proxy-uri
         http.connect-timeout http.request-timeout http.proxy-uri io.allowed-locations encryption.kms-impl
         encryption.kms-type encryption.kms.key-file kms.endpoint kms.encryption-algorithm-spec
-        azure.keyvault.url azure.keyvault.key-wrap-algorithm
+        azure.keyvault.url azure.keyvault.key-wrap-algorithm metrics-reporter-impl
         """,
     ),
     (
@@ -56,7 +56,7 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         rest.auth.basic.username rest.auth.basic.password rest.auth.sigv4.delegate-auth-type rest.sigv4-enabled
         rest.signing-region rest.signing-name rest.access-key-id rest.secret-access-key rest.session-token
         client.profile-name ssl.cabundle ssl.client.cert ssl.client.key header. rest-page-size namespace-separator
-        rest-metrics-reporting-enabled snapshot-loading-mode metrics-reporter-impl view-endpoints-supported
+        rest-metrics-reporting-enabled snapshot-loading-mode view-endpoints-supported
         rest-table-cache.max-entries rest-table-cache.expire-after-write-ms s3.remote-signing-enabled
         s3.signer.uri s3.signer.endpoint signer.uri signer.endpoint rest.client.max-retries rest.client.max-connections
         rest.client.connection-timeout-ms rest.client.socket-timeout-ms rest.client.user-agent

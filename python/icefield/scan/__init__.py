@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
+from weakref import ref
 
 from icefield._core import EngineRead, Plan, Scan, TableState
 from icefield._inputs.secrets import redacted_url
@@ -361,14 +361,9 @@ class TableScan(ABC):
         """
         wanted = metrics if isinstance(metrics, bool) else fields_of(metrics)
         names = None if isinstance(wanted, bool) else list(wanted)
-        began = time.perf_counter_ns()
         stats = tuple(self.metadata.schema().column_names) if wanted is True else tuple(names or ())
         plan = self._read(stats).plan(metrics=wanted is True, metrics_of=names)
-        self._report(plan, time.perf_counter_ns() - began)
         return ScanPlan(plan, (self, wanted))
-
-    def _report(self, plan: Plan, nanoseconds: int) -> None:  # noqa: B027 - only scans of rows are reported
-        """Report a plan."""
 
     def plan_batches(self) -> pa.RecordBatchReader:
         """Plan which files contain matching rows: one batch per manifest, columns as in ``ScanPlan.to_arrow``.
@@ -414,10 +409,7 @@ class TableScan(ABC):
             "open_file_cost": open_file_cost,
             "parallelism": parallelism,
         }
-        began = time.perf_counter_ns()
-        plan = self._read().plan()
-        self._report(plan, time.perf_counter_ns() - began)
-        return plan.tasks(**self._split(sizes)).to_pyarrow()
+        return self._read().plan().tasks(**self._split(sizes)).to_pyarrow()
 
     def tasks(
         self,
@@ -525,6 +517,7 @@ class DataScan(TableScan):
                 as_of_ms=self.as_of_ms,
                 reference=self.ref,
                 limit=self.limit,
+                observer=self._observer(),
             )
         except ValidationError as error:
             raise of_its_time(error, self.metadata, self._chosen()) from None
@@ -570,9 +563,18 @@ class DataScan(TableScan):
     def _moment(self) -> str:
         return "current snapshot" if self._scan.snapshot_id is None else f"snapshot {self._scan.snapshot_id}"
 
-    def _report(self, plan: Plan, nanoseconds: int) -> None:
-        if self.reporter is not None:
-            self.reporter(self, plan.report, nanoseconds)
+    def _observer(self) -> Callable[[Mapping[str, int], int], None] | None:
+        """Return what the core tells of each plan."""
+        if (reporter := self.reporter) is None:
+            return None
+        # The core's scan has it, and this scan has that one: neither would ever be freed.
+        known = ref(self)
+
+        def observe(counts: Mapping[str, int], nanoseconds: int) -> None:
+            if (scan := known()) is not None:
+                reporter(scan, counts, nanoseconds)
+
+        return observe
 
     def snapshot(self) -> Snapshot | None:
         """Return the snapshot that is read; ``None`` if the table has none."""

@@ -229,8 +229,13 @@ class TableCatalog(ViewCatalog, Generic[TableClass_co, TransactionClass_co, Crea
         """
 
     def _plan_reporter(self, identifier: Identifier) -> PlanReporter | None:  # noqa: ARG002
-        """Return what the plans of scans of a table are reported to; a catalog whose server takes reports has one."""
+        """Return what the plans of scans of a table are reported to."""
         return None
+
+    def _report_commit(
+        self, identifier: Identifier, metadata: TableMetadata, snapshot_ids: list[int], attempts: int, nanoseconds: int
+    ) -> None:
+        """Report new snapshots of a table; the core calls it after each commit, and it raises nothing."""
 
     def _scan_planner(self, identifier: Identifier) -> ScanPlanner | None:  # noqa: ARG002
         """Return what plans the scans of a table; a catalog whose server plans them has one."""

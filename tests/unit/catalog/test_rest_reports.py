@@ -100,8 +100,8 @@ def test_reports_that_fail_are_logged(server: Server, answer: Any, caplog: pytes
     with caplog.at_level(logging.INFO, "icefield"), ice.load_catalog("c", uri=server.uri) as catalog:
         server.script(answer, answer, ends="/metrics")
         assert catalog.create_table("n.t", ROWS.schema).append(ROWS).scan().count() == 2
-    assert "the report about n.t was not sent" in caplog.text
-    assert len(sent(server)) == 1
+    assert caplog.text.count("the report about n.t was not sent") == 2
+    assert len(sent(server)) == 2
 
 
 def test_nothing_waits_for_a_slow_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,24 +134,11 @@ def test_another_reporter(server: Server) -> None:
     assert [one.body for one in sent(server)] == TAKEN
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("nodots", "expected the full name of a function"),
-        ("no.such.module", "No module named"),
-        ("os.nosuch", "has no attribute 'nosuch'"),
-        ("os.sep", "is not callable"),
-    ],
-)
-def test_reporters_that_are_none(server: Server, name: str, says: str) -> None:
-    with pytest.raises(ice.IcefieldError, match=says):
-        ice.load_catalog("c", uri=server.uri, **{"metrics-reporter-impl": name})
-
-
 def test_a_reporter_that_fails_changes_nothing(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     with ice.load_catalog("c", uri=server.uri, **{"metrics-reporter-impl": f"{__name__}.fail"}) as catalog:
         assert catalog.create_table("n.t", ROWS.schema).append(ROWS).scan().count() == 2
     assert "the report about n.t failed: commit-report" in caplog.text
+    assert len(sent(server)) == 2
 
 
 def test_reports_are_logged(server: Server, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use icefield_format::metadata::{MetadataUpdate, TableMetadata, UpdateRequirement, requirements_for_create};
 use icefield_table::Error;
-use icefield_table::commit::{Catalog, Committed, Outcome, Pointer, PointerCatalog};
+use icefield_table::commit::{Catalog, Committed, Landed, Outcome, Pointer, PointerCatalog};
 use icefield_table::storage::Storage;
 use pyo3::prelude::*;
 use serde_json::Value as Json;
@@ -56,6 +56,10 @@ impl Pointer for Entry {
     fn add(&self, new: &str) -> icefield_table::Result<()> {
         refused(self.call(|py| self.catalog.bind(py).call_method1("_add", (&self.identifier, new)).map(drop)))
     }
+
+    fn landed(&self, table: &Committed, done: &Landed<'_>) {
+        self.report(table, done);
+    }
 }
 
 impl Catalog for Entry {
@@ -75,9 +79,35 @@ impl Catalog for Entry {
     fn create(&self, updates: &[MetadataUpdate]) -> icefield_table::Result<Outcome> {
         outcome(refused(self.commit_table(&requirements_for_create(), updates)))
     }
+
+    fn landed(&self, table: &Committed, done: &Landed<'_>) {
+        self.report(table, done);
+    }
 }
 
 impl Entry {
+    /// Tells the catalog of new snapshots.
+    fn report(&self, table: &Committed, done: &Landed<'_>) {
+        let is_new = |update: &MetadataUpdate| match update {
+            MetadataUpdate::AddSnapshot { snapshot } => Some(snapshot.snapshot_id),
+            _ => None,
+        };
+        let ids: Vec<i64> = done.updates.iter().filter_map(is_new).collect();
+        if ids.is_empty() {
+            return;
+        }
+        let took = u64::try_from(done.took.as_nanos()).unwrap_or(u64::MAX);
+        call_python(|py| {
+            // A catalog of one's own need not be derived from ours.
+            let Ok(report) = self.catalog.bind(py).getattr("_report_commit") else { return };
+            let metadata = PyTableMetadata(table.metadata.clone());
+            if let Err(error) = report.call1((&self.identifier, metadata, ids, done.attempts, took)) {
+                // The commit stands, whatever happens to its report.
+                error.write_unraisable(py, Some(&report));
+            }
+        });
+    }
+
     fn commit_table(
         &self,
         requirements: &[UpdateRequirement],

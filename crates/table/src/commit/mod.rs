@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 pub use catalog::creation::{create_table, created_by};
 pub use catalog::pointer::{Pointer, PointerCatalog};
 pub use catalog::retry::commit;
-pub use catalog::{Catalog, Outcome};
+pub use catalog::{Catalog, Landed, Outcome};
 pub use change::{Change, Updates};
 pub use changes::FileChanges;
 pub(crate) use changes::assigned;

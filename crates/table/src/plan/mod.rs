@@ -41,7 +41,7 @@ use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::storage::Storage;
 pub use planned::{Plan, PlannedManifest};
-pub use report::ScanReport;
+pub use report::{Observer, ScanReport};
 pub use stream::PlanStream;
 
 /// A request for rows of a table.
@@ -77,6 +77,8 @@ pub struct Scan {
     pub changes: Option<Arc<changes::Changes>>,
     /// Restricts an append scan to a [micro-batch](incremental::micro_batch): from an offset up to another.
     pub batch: Option<(incremental::window::Offset, Option<incremental::window::Offset>)>,
+    /// Told of each plan when it is finished.
+    pub observer: Option<Observer>,
 }
 
 /// Chooses the snapshot of a scan; at most one field is set.
@@ -115,6 +117,7 @@ impl Scan {
             batch: None,
             all_deletes: false,
             only_live_rows: false,
+            observer: None,
         })
     }
 

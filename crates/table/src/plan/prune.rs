@@ -428,6 +428,7 @@ impl Work for DataWork {
             }
             None => {
                 let deletes = self.index.links(&prepared.spec, &entries)?;
+                counts.deletes_size = deletes.as_ref().map_or(0, |links| self.index.size(links));
                 (entries, None, deletes)
             }
         };

@@ -1,6 +1,8 @@
 //! Counts of what a plan read and skipped, as in Java's scan metrics report.
 
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::deletes::{DeleteKind, Deletes};
 use crate::error::Result;
@@ -38,10 +40,33 @@ pub struct ScanReport {
     pub deletion_vectors: usize,
     /// Bytes of the data files of the plan.
     pub total_file_size_in_bytes: i64,
+    /// Bytes to read of delete files; those of one count once for each data file it applies to.
+    pub total_delete_file_size_in_bytes: i64,
     /// Scanned manifests that came from the cache, without being read or decoded.
     pub cached_manifests: usize,
     /// Bytes of manifests that were read.
     pub manifest_bytes_read: u64,
+}
+
+/// Told of each finished plan of a scan, with the time that planning took.
+#[derive(Clone)]
+pub struct Observer(Arc<dyn Fn(&ScanReport, Duration) + Send + Sync>);
+
+impl Observer {
+    /// An observer that calls a function.
+    pub fn new(tell: impl Fn(&ScanReport, Duration) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tell))
+    }
+
+    pub(super) fn tell(&self, report: &ScanReport, took: Duration) {
+        (self.0)(report, took);
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observer").finish_non_exhaustive()
+    }
 }
 
 /// Counts of one manifest.
@@ -55,6 +80,8 @@ pub struct FileCounts {
     pub links: usize,
     /// Bytes of the data files kept.
     pub size: i64,
+    /// Bytes of their deletes.
+    pub deletes_size: i64,
     /// 1 if it came from the cache.
     pub cached: usize,
     /// Bytes read of it.
@@ -79,6 +106,7 @@ impl ScanReport {
         self.skipped_data_files += counts.skipped;
         self.result_delete_files += counts.links;
         self.total_file_size_in_bytes = self.total_file_size_in_bytes.saturating_add(counts.size);
+        self.total_delete_file_size_in_bytes = self.total_delete_file_size_in_bytes.saturating_add(counts.deletes_size);
         self.add_read(counts);
     }
 
@@ -107,7 +135,7 @@ impl ScanReport {
 
 impl ScanReport {
     /// All counts by name.
-    pub fn counts(&self) -> [(&'static str, i64); 17] {
+    pub fn counts(&self) -> [(&'static str, i64); 18] {
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         [
             ("total_data_manifests", count(self.total_data_manifests)),
@@ -125,6 +153,7 @@ impl ScanReport {
             ("positional_delete_files", count(self.positional_delete_files)),
             ("deletion_vectors", count(self.deletion_vectors)),
             ("total_file_size_in_bytes", self.total_file_size_in_bytes),
+            ("total_delete_file_size_in_bytes", self.total_delete_file_size_in_bytes),
             ("cached_manifests", count(self.cached_manifests)),
             ("manifest_bytes_read", i64::try_from(self.manifest_bytes_read).unwrap_or(i64::MAX)),
         ]

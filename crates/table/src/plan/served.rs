@@ -285,11 +285,16 @@ impl<'a> Planner<'a> {
                 let known = spec.fields.iter().find(|part| Some(part.field_id) == field_id(field));
                 (field.clone(), known.is_some_and(|part| part.transform.is_void()))
             }));
+            let mut deletes_size: i64 = 0;
+            for place in deletes.iter().flatten() {
+                deletes_size = deletes_size.saturating_add(self.deletes.content_size(*place)?);
+            }
             let deletes = DeleteLinks::of_files(deletes.iter().map(Vec::as_slice))?;
             report.add_data(&FileCounts {
                 kept: entries.len(),
                 links: deletes.as_ref().map_or(0, DeleteLinks::len),
                 size: entries.file_size_in_bytes.values().iter().fold(0, |sum: i64, size| sum.saturating_add(*size)),
+                deletes_size,
                 ..FileCounts::default()
             });
             let manifest = PlannedManifest { spec, entries, residual_places, residuals, deletes, changes: None };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arrow_schema::Fields;
 use icefield_format::limits::Held;
@@ -15,7 +16,7 @@ use super::incremental::changelog;
 use super::incremental::window::Window;
 use super::pipeline::Ordered;
 use super::prune::{DataItem, DataWork, DeleteItem, DeleteWork, Pruner, stored};
-use super::{Plan, PlannedManifest, Scan, ScanReport, incremental, twice};
+use super::{Observer, Plan, PlannedManifest, Scan, ScanReport, incremental, twice};
 use crate::error::Result;
 
 /// The data files of a scan as they are found; manifests without remaining files are left out.
@@ -36,12 +37,17 @@ pub struct PlanStream {
     held: Held,
     /// Upper bound of the row ids that the table has assigned, if it assigns any.
     next_row_id: Option<i64>,
+    /// Who is told of the end, and when planning began.
+    observer: Option<(Observer, Instant)>,
 }
 
 impl Scan {
     /// Plans the scan.
     pub fn plan(&self) -> Result<Plan> {
         if let Some(plan) = &self.served {
+            if let Some(observer) = &self.observer {
+                observer.tell(&plan.report, Duration::ZERO);
+            }
             return Ok(Plan { metrics: self.metrics.clone(), ..Plan::clone(plan) });
         }
         self.plan_stream()?.into_plan()
@@ -49,7 +55,9 @@ impl Scan {
 
     /// Plans the scan: delete files now, data files on demand.
     pub fn plan_stream(&self) -> Result<PlanStream> {
-        PlanStream::new(self)
+        let began = Instant::now();
+        let stream = PlanStream::new(self)?;
+        Ok(PlanStream { observer: self.observer.clone().map(|observer| (observer, began)), ..stream })
     }
 }
 
@@ -125,6 +133,12 @@ impl PlanStream {
         &self.metrics
     }
 
+    fn tell(&mut self) {
+        if let Some((observer, began)) = self.observer.take() {
+            observer.tell(&self.report, began.elapsed());
+        }
+    }
+
     pub(super) fn into_plan(mut self) -> Result<Plan> {
         let mut manifests = Vec::new();
         while let Some(manifest) = self.next().transpose()? {
@@ -181,6 +195,7 @@ impl Planned {
             window: scan.batch.map(Window::new),
             held,
             next_row_id: (metadata.format_version() >= FormatVersion::V3).then(|| metadata.next_row_id()),
+            observer: None,
         }
     }
 }
@@ -192,12 +207,19 @@ impl Iterator for PlanStream {
         if let Some((plan, next)) = &mut self.served {
             let found = plan.manifests.get(*next).cloned();
             *next += 1;
+            if found.is_none() {
+                self.tell();
+            }
             return found.map(Ok);
         }
         loop {
-            match self.found.next()? {
-                Err(error) => return Some(Err(error)),
-                Ok((manifest, counts)) => {
+            match self.found.next() {
+                None => {
+                    self.tell();
+                    return None;
+                }
+                Some(Err(error)) => return Some(Err(error)),
+                Some(Ok((manifest, counts))) => {
                     self.held.read(self.stored.next().unwrap_or_default());
                     let kept = match &mut self.window {
                         Some(window) => window.keep(manifest, counts),
@@ -247,7 +269,7 @@ fn index(
         held.keep(entries.memory())?;
         index.add(&spec, entries)?;
     }
-    index.finish();
+    index.finish()?;
     held.keep(index.files().len().saturating_mul(size_of::<u32>()))?;
     Ok(index)
 }

@@ -53,7 +53,12 @@ pub fn list_key(storage: &Storage, metadata: &TableMetadata, snapshot: &Snapshot
             snapshot.snapshot_id
         )));
     };
-    Ok(Some(keyring.of_snapshot(metadata.encryption_keys(), key_id)?.to_bytes()))
+    let found = keyring.of_snapshot(metadata.encryption_keys(), key_id);
+    let found = found.map_err(|error| match snapshot.manifest_list() {
+        Some(path) => error.in_file(path),
+        None => error,
+    });
+    Ok(Some(found?.to_bytes()))
 }
 
 /// Rejects a data manifest that is listed twice, since its rows would be read twice, and a manifest newer than the

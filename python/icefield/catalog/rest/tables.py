@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +24,7 @@ from icefield.catalog.rest.names import dotted, identifiers_of, named, table_of
 from icefield.catalog.rest.namespaces import RestNamespaces
 from icefield.catalog.rest.planning import ServerPlanner, is_planned_by_server
 from icefield.catalog.rest.renewal import CatalogRenewal, ExecutorRenewal, ServerRoute, Unsigned, transport_of
-from icefield.catalog.rest.reports import Report, Reports, commit_report, reporter_named, scan_report
+from icefield.catalog.rest.reports import Reports
 from icefield.catalog.rest.settings import flag, number
 from icefield.catalog.rest.signing import SignedRequest, Signing, signed_by, url_of
 from icefield.catalog.rest.snapshots import completed, loads_refs
@@ -47,15 +47,14 @@ from icefield.table import CreateTableTransaction, Table
 
 if TYPE_CHECKING:
     from icefield._inputs.identifiers import Identifier, IdentifierLike
-    from icefield.scan import DataScan, PlanReporter, ScanPlanner
+    from icefield.metrics import Report
+    from icefield.scan import ScanPlanner
 
 __all__ = ["RestTables"]
 
 #: Where a table is supposed to be whose location the server chooses.
 _NOWHERE = "file:///nowhere"
 _REPORTING = "rest-metrics-reporting-enabled"
-#: Commits under way whose attempts are counted.
-_MOST_ATTEMPTS = 1000
 _LOGGER = logging.getLogger("icefield")
 
 
@@ -81,12 +80,7 @@ class RestTables(RestNamespaces):
         self._remembering = Lock()
         #: The tables last seen, by name, the last one at the end; each with all credentials that the server gives.
         self._seen: OrderedDict[tuple[Identifier, bool], _Loaded] = OrderedDict()
-        own = revealed(self.properties)
-        named_reporter = own.get("metrics-reporter-impl")
-        self._reporter = None if named_reporter is None else reporter_named(named_reporter)
-        self._reports = Reports(self._send_report) if flag(own, _REPORTING, True) else None  # noqa: FBT003
-        #: When the first attempt at a commit began, and how many there were, by its snapshot.
-        self._attempts: OrderedDict[int, tuple[int, int]] = OrderedDict()
+        self._reports = Reports(self._send_report) if flag(revealed(self.properties), _REPORTING, True) else None  # noqa: FBT003
         #: Tables whose scans the server plans; never forgotten, as their manifests may have rows that it hides.
         self._planned: set[Identifier] = set()
         #: Storage by its properties.
@@ -152,19 +146,14 @@ class RestTables(RestNamespaces):
         namespace, name = table_of(identifier)
         requirements, updates = list(requirements), list(updates)
         body = {"identifier": named(identifier), "requirements": requirements, "updates": updates}
-        began, attempts = self._attempt(updates)
         creates = any(requirement.get("type") == "assert-create" for requirement in requirements)
         meanings = self._meanings_of_creation(identifier) if creates else self._meanings_of_commit(identifier)
         reply = self._send_change(endpoints.COMMIT_TABLE, {"namespace": namespace, "table": name}, body, meanings)
         try:
-            found = self._committed(identifier, reply)
+            return self._committed(identifier, reply)
         except IcefieldError as error:
             # The server has committed; what it answers is asked for again.
             raise CommitStateUnknownException(f"the answer to a commit cannot be read: {error}") from error
-        name_of_report = dotted(self.name, namespace, name)
-        took = time.perf_counter_ns() - began
-        self._report((*namespace, name), lambda: commit_report(name_of_report, found.metadata, updates, attempts, took))
-        return found
 
     def commit_tables(self, changes: Iterable[Mapping[str, object]]) -> None:
         """Commit changes of several tables, all or none; `transaction` is the usual way.
@@ -232,16 +221,14 @@ class RestTables(RestNamespaces):
 
     # Reports
 
-    def _plan_reporter(self, identifier: Identifier) -> PlanReporter | None:
-        """Return what sends the reports of scans, unless ``rest-metrics-reporting-enabled`` is ``false``."""
-        if self._reports is None and self._reporter is None:
-            return None
+    @property
+    def _takes_reports(self) -> bool:
+        return self._reports is not None or super()._takes_reports
 
-        def report(scan: DataScan, counts: Mapping[str, int], nanoseconds: int, /) -> None:
-            name = dotted(self.name, identifier)
-            self._report(identifier, lambda: scan_report(name, scan, counts, nanoseconds))
-
-        return report
+    def _take_report(self, identifier: Identifier, report: Report) -> None:
+        if self._reports is not None:
+            self._reports.add(identifier, report)
+        super()._take_report(identifier, report)
 
     def _scan_planner(self, identifier: Identifier) -> ScanPlanner | None:
         """Return what asks the server for plans, if it plans the scans of a table (``scan-planning-mode``)."""
@@ -258,30 +245,6 @@ class RestTables(RestNamespaces):
         location = loaded.response.metadata.location
         own = self._storage_properties()
         return self._storage_of(vended({**answer, "config": loaded.vended.properties}, location, own))
-
-    def _attempt(self, updates: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
-        """Return when the commit that an attempt is of began, in nanoseconds, and how many attempts it had."""
-        now = time.perf_counter_ns()
-        ids = [update["snapshot"]["snapshot-id"] for update in updates if update.get("action") == "add-snapshot"]
-        if not ids:
-            return now, 1
-        with self._remembering:
-            began, count = self._attempts.pop(ids[-1], (now, 0))
-            self._attempts[ids[-1]] = began, count + 1
-            while len(self._attempts) > _MOST_ATTEMPTS:
-                self._attempts.popitem(last=False)
-        return began, count + 1
-
-    def _report(self, name: Identifier, make: Callable[[], Report | None]) -> None:
-        try:
-            report = make() if self._reports is not None or self._reporter is not None else None
-            if report is not None and self._reporter is not None:
-                self._reporter(report)
-        except Exception as error:  # noqa: BLE001 - a report is never worth an error
-            _LOGGER.warning("the report about %s failed: %s", dotted(name), error)
-            return
-        if report is not None and self._reports is not None:
-            self._reports.add(name, report)
 
     def _send_report(self, name: Identifier, report: Report) -> None:
         if not self._client.config.endpoints.offer(endpoints.REPORT_METRICS):

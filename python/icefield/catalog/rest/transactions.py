@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icefield._inputs.identifiers import Identifier, IdentifierLike
+    from icefield.metadata import TableMetadata
 
 __all__ = ["CatalogTransaction", "CommitsTables"]
 
@@ -46,6 +47,11 @@ class CommitsTables(Protocol):
 
     def commit_tables(self, changes: Iterable[Mapping[str, object]]) -> None:
         """Commit changes of several tables, all or none."""
+
+    def _report_commit(
+        self, identifier: Identifier, metadata: TableMetadata, snapshot_ids: list[int], attempts: int, nanoseconds: int
+    ) -> None:
+        """Report the new snapshots of a table."""
 
 
 class _StoppedError(BaseException):
@@ -98,6 +104,11 @@ class _Meeting:
             # Each table raises its own.
             raise type(now.failure)(str(now.failure)) from now.failure
         return self._committed(identifier, updates)
+
+    def _report_commit(
+        self, identifier: Identifier, metadata: TableMetadata, snapshot_ids: list[int], attempts: int, nanoseconds: int
+    ) -> None:
+        self._catalog._report_commit(identifier, metadata, snapshot_ids, attempts, nanoseconds)  # noqa: SLF001
 
     def _committed(self, identifier: IdentifierLike, updates: list[Mapping[str, object]]) -> CommitTableResponse:
         """Return a table whose changes are committed, even if the server does not answer any more."""

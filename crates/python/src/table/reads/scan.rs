@@ -1,6 +1,6 @@
 //! Scans: plan what to read from a table, and return it as Arrow.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
@@ -14,7 +14,7 @@ use icefield_table::plan::engine::columns::PlanBatches;
 use icefield_table::plan::incremental::{Point, Range};
 use icefield_table::plan::tasks::ReadTask;
 use icefield_table::plan::tasks::split::SplitOverrides;
-use icefield_table::plan::{At, Plan, Scan, ScanReport};
+use icefield_table::plan::{At, Observer, Plan, Scan, ScanReport};
 use icefield_table::read::changelog::{Comparison, Updates};
 use icefield_table::read::options::{Progress, ReadOptions};
 use icefield_table::read::row_scan::RowScan;
@@ -27,6 +27,7 @@ use pyo3::types::{PyBytes, PyDict, PyType};
 
 use crate::arguments::integer::Int;
 use crate::arguments::json::{JsonInput, to_python};
+use crate::callback::call_python;
 use crate::capsule::{ArrowArray, ArrowStream, ArrowTable, SchemaInput};
 use crate::entry::detached;
 use crate::errors::{BorderError, Result};
@@ -180,12 +181,27 @@ pub(crate) fn overrides(
     }
 }
 
+/// Calls a function of Python with the counts of each plan, and the nanoseconds that it took.
+fn told(function: Py<PyAny>) -> Observer {
+    Observer::new(move |report, took| {
+        let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        call_python(|py| {
+            let function = function.bind(py);
+            let counts: HashMap<_, _> = report.counts().into_iter().collect();
+            if let Err(error) = function.call1((counts, took)) {
+                // The scan goes on, whatever happens to its report.
+                error.write_unraisable(py, Some(function));
+            }
+        });
+    })
+}
+
 #[pymethods]
 impl PyScan {
     #[new]
     #[pyo3(signature = (
         table, *, row_filter=None, selected_fields=None, case_sensitive=true, snapshot_id=None, as_of_ms=None,
-        reference=None, limit=None
+        reference=None, limit=None, observer=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the scan")]
     fn py_new(
@@ -197,6 +213,7 @@ impl PyScan {
         as_of_ms: Option<i64>,
         reference: Option<String>,
         limit: Option<usize>,
+        observer: Option<Py<PyAny>>,
     ) -> Result<Self> {
         let state = table.get();
         let metadata = state.committed.metadata.clone();
@@ -205,6 +222,7 @@ impl PyScan {
         if let Some(filter) = row_filter {
             scan.filter = filter.0;
         }
+        scan.observer = observer.map(told);
         Ok(Self(RowScan::new(scan, selected_fields.as_deref(), limit)?))
     }
 

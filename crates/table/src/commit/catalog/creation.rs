@@ -1,9 +1,11 @@
 //! Tables created by their first commit (REST catalog: `stage-create`, then a commit that requires `assert-create`).
 
+use std::time::Instant;
+
 use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata, UpdateRequirement};
 
 use crate::clock::now_ms;
-use crate::commit::{Catalog, Committed, Outcome};
+use crate::commit::{Catalog, Committed, Landed, Outcome};
 use crate::error::{Error, Result, UnknownCommit};
 
 /// Builds the metadata of a new table from its updates.
@@ -35,15 +37,20 @@ pub fn create_table(
     if let Some(unmet) = requirements.iter().find_map(|requirement| requirement.check(None).err()) {
         return Err(Error::CommitFailed(unmet.to_string()));
     }
+    let began = Instant::now();
+    let landed = |committed: Committed| {
+        catalog.landed(&committed, &Landed { updates, attempts: 1, took: began.elapsed() });
+        Ok(committed)
+    };
     match catalog.create(updates)? {
-        Outcome::Committed(committed) => Ok(committed),
+        Outcome::Committed(committed) => landed(committed),
         Outcome::Lost(reason) => Err(Error::CommitFailed(reason)),
         Outcome::Unknown { message, location, cause } => {
             // `load` may fail for the same reason as the commit did, so its error says nothing about the outcome.
             if let Ok(now) = catalog.load(None)
                 && is_created_by(updates, &now, location.as_deref())
             {
-                return Ok(now);
+                return landed(now);
             }
             let commit = UnknownCommit { location, ..UnknownCommit::default() };
             Err(Error::CommitStateUnknown { commit: Box::new(commit), message, cause })

@@ -8,6 +8,8 @@ pub(super) mod pointer;
 pub(super) mod retry;
 mod status;
 
+use std::time::Duration;
+
 use icefield_format::metadata::{MetadataUpdate, UpdateRequirement};
 
 use super::Committed;
@@ -49,6 +51,22 @@ pub trait Catalog: Send + Sync {
         let _ = updates;
         Err(Error::unsupported("this catalog cannot create tables"))
     }
+
+    /// Told of each commit that landed, such as for reports; it can neither fail nor undo the commit.
+    fn landed(&self, committed: &Committed, done: &Landed<'_>) {
+        let _ = (committed, done);
+    }
+}
+
+/// How a commit landed.
+#[derive(Debug, Clone, Copy)]
+pub struct Landed<'a> {
+    /// The updates of the last attempt.
+    pub updates: &'a [MetadataUpdate],
+    /// Number of attempts.
+    pub attempts: u64,
+    /// From the start of the first attempt, which writes manifests, to the answer to the last one.
+    pub took: Duration,
 }
 
 /// How a commit ended.

@@ -12,7 +12,7 @@ use super::creation::created_by;
 use super::status::{Found, Sought, look_for};
 use crate::clock::now_ms;
 use crate::commit::metadata_file::next_version;
-use crate::commit::{Catalog, Committed, Outcome, read_metadata, write_metadata};
+use crate::commit::{Catalog, Committed, Landed, Outcome, read_metadata, write_metadata};
 use crate::error::{Error, Result};
 use crate::storage::{Folders, Places, Storage};
 
@@ -36,6 +36,11 @@ pub trait Pointer: Send + Sync {
     fn add(&self, new: &str) -> Result<()> {
         Err(Error::unsupported(format!("this catalog cannot add tables ({new})")))
     }
+
+    /// As [`Catalog::landed`].
+    fn landed(&self, committed: &Committed, done: &Landed<'_>) {
+        let _ = (committed, done);
+    }
 }
 
 impl<P: Pointer + ?Sized> Pointer for Arc<P> {
@@ -49,6 +54,10 @@ impl<P: Pointer + ?Sized> Pointer for Arc<P> {
 
     fn add(&self, new: &str) -> Result<()> {
         (**self).add(new)
+    }
+
+    fn landed(&self, committed: &Committed, done: &Landed<'_>) {
+        (**self).landed(committed, done);
     }
 }
 
@@ -75,6 +84,10 @@ impl<P: Pointer> Catalog for PointerCatalog<P> {
         }
         let metadata = Arc::new(read_metadata(&self.storage, &location)?);
         Ok(Committed { location, metadata })
+    }
+
+    fn landed(&self, committed: &Committed, done: &Landed<'_>) {
+        self.pointer.landed(committed, done);
     }
 
     fn commit(

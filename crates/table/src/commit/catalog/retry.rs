@@ -9,7 +9,7 @@ use icefield_format::metadata::{MetadataUpdate, StringMap};
 
 use super::pointer::cause_of;
 use super::status::{Found, Sought, look_for};
-use crate::commit::{Catalog, Change, Committed, Outcome, require_same_table};
+use crate::commit::{Catalog, Change, Committed, Landed, Outcome, require_same_table};
 use crate::error::{Error, Result, UnknownCommit};
 use crate::interrupt;
 
@@ -24,16 +24,23 @@ pub fn commit(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change
     let mut retries: Option<Retries> = None;
     let mut made = Vec::new();
     let mut attempts = 0_u64;
+    let began = Instant::now();
+    let landed = |committed: Committed, updates: &[MetadataUpdate], attempts: u64| {
+        if !updates.is_empty() {
+            catalog.landed(&committed, &Landed { updates, attempts, took: began.elapsed() });
+        }
+        Ok(committed)
+    };
     loop {
         attempts += 1;
         let lost = match attempt(catalog, opened, change, &mut made) {
             Ok(Attempt::Landed(committed)) => {
                 change.landed(true);
-                return Ok(committed);
+                return landed(committed, &made, attempts);
             }
             Ok(Attempt::Found { committed, last_attempt }) => {
                 change.landed(last_attempt);
-                return Ok(committed);
+                return landed(committed, &made, attempts);
             }
             Ok(Attempt::Lost(reason, properties)) => {
                 let table = opened.metadata.location();
@@ -53,7 +60,7 @@ pub fn commit(catalog: &dyn Catalog, opened: &Committed, change: &mut dyn Change
                             && change.snapshot_id().is_some_and(|id| now.metadata.snapshot(id).is_some())
                         {
                             change.landed(false);
-                            return Ok(now);
+                            return landed(now, &made, attempts);
                         }
                         log::warn!("{table}: the commit lost to others ({reason}); no attempt is left");
                         Error::CommitFailed(format!(

@@ -249,7 +249,7 @@ pub fn deletes_of_data_files(
         // One index per manifest: several snapshots may each have written a vector for the same data file.
         let mut index = DeleteIndex::new(kept.schema.clone(), limits);
         index.add(&written.spec.spec, entries.clone())?;
-        index.finish();
+        index.finish()?;
         for data in kept.files {
             let Some(links) = index.links(&data.spec.spec, &data.entries)? else { continue };
             for row in 0..data.entries.len() {

@@ -185,6 +185,8 @@ pub struct DeleteIndex {
     runs: Vec<Run>,
     /// File indices, group after group.
     list: Arc<[u32]>,
+    /// Bytes to read of the first files of the list, by their number.
+    sizes: Vec<i64>,
     /// For each file, the bounds of its equality columns whose types have an order.
     equality: Vec<Vec<(usize, Of<Bound>)>>,
     /// Whether any bounds could exclude a data file.
@@ -237,6 +239,7 @@ impl DeleteIndex {
             counts: Vec::new(),
             runs: Vec::new(),
             list: Arc::default(),
+            sizes: Vec::new(),
             equality: Vec::new(),
             has_bounds: false,
             tested: Vec::new(),
@@ -304,7 +307,7 @@ impl DeleteIndex {
     }
 
     /// Sorts the added files.
-    pub fn finish(&mut self) {
+    pub fn finish(&mut self) -> Result<()> {
         let mut end = 0u32;
         self.runs = (self.counts.iter())
             .map(|count| {
@@ -327,7 +330,19 @@ impl DeleteIndex {
                 places.sort_by_key(|place| numbers.get(*place as usize).copied().unwrap_or(0));
             }
         }
+        self.sizes = vec![0];
+        let mut size: i64 = 0;
+        for place in &list {
+            size = size.saturating_add(self.files.content_size(*place)?);
+            self.sizes.push(size);
+        }
         self.list = list.into();
+        Ok(())
+    }
+
+    /// Bytes to read of the deletes of a manifest's files.
+    pub fn size(&self, links: &DeleteLinks) -> i64 {
+        links.sum(&self.sizes)
     }
 
     /// The number of files that may apply to more than one data file.

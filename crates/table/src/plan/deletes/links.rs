@@ -112,6 +112,13 @@ impl DeleteLinks {
         self.len == 0
     }
 
+    /// The sum over all links of something that each delete has; `sums` has it for the first deletes of the list,
+    /// by their number.
+    pub(super) fn sum(&self, sums: &[i64]) -> i64 {
+        let until = |at: u32| sums.get(at as usize).copied().unwrap_or(0);
+        self.runs.iter().fold(0, |sum, run| sum.saturating_add(until(run.end).saturating_sub(until(run.start))))
+    }
+
     /// Bytes of memory, without the shared list.
     pub(in crate::plan) fn memory(&self) -> usize {
         size_of_val(self.ends.as_slice()) + size_of_val(self.runs.as_slice())

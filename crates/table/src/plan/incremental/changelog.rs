@@ -230,7 +230,7 @@ impl States {
             return Ok(None);
         }
         held.keep(index.files().len().saturating_mul(INDEXED))?;
-        index.finish();
+        index.finish()?;
         self.equality_ids.extend(index.equality_ids());
         let mut places = Vec::with_capacity(index.files().len());
         for source in index.files().sources() {
