@@ -259,9 +259,9 @@ def test_both_refuse_blocks_in_other_places(writer: str, catalog: ice.Catalog, j
     for kind, (path,) in live_by_kind(attacked.table).items():
         before = path.read_bytes()
         assert len(before) > 8 + 2 * BLOCK, kind
-        attacked.check_refused(path, {"swapped": swapped_blocks(before), "twice": twice(before)}, by_java=True)
+        attacked.check_refused(path, {"swapped": swapped_blocks(before)}, by_java=True)
         # Java's reader of Avro takes the end of a file for the end of its rows.
-        attacked.check_refused(path, {"cut": before[: 8 + 2 * BLOCK]}, by_java=False)
+        attacked.check_refused(path, {"cut": before[: 8 + 2 * BLOCK], "twice": twice(before)}, by_java=False)
     assert attacked.read() == attacked.read_by_java() == 1
 
 

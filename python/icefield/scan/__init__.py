@@ -564,7 +564,7 @@ class DataScan(TableScan):
         return "current snapshot" if self._scan.snapshot_id is None else f"snapshot {self._scan.snapshot_id}"
 
     def _observer(self) -> Callable[[Mapping[str, int], int], None] | None:
-        """Return what the core tells of each plan."""
+        """Return the function that the core calls with the counts of each plan."""
         if (reporter := self.reporter) is None:
             return None
         # The core's scan has it, and this scan has that one: neither would ever be freed.

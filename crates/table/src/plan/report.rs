@@ -48,9 +48,11 @@ pub struct ScanReport {
     pub manifest_bytes_read: u64,
 }
 
+type Tell = dyn Fn(&ScanReport, Duration) + Send + Sync;
+
 /// Told of each finished plan of a scan, with the time that planning took.
 #[derive(Clone)]
-pub struct Observer(Arc<dyn Fn(&ScanReport, Duration) + Send + Sync>);
+pub struct Observer(Arc<Tell>);
 
 impl Observer {
     /// An observer that calls a function.

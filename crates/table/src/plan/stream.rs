@@ -37,7 +37,7 @@ pub struct PlanStream {
     held: Held,
     /// Upper bound of the row ids that the table has assigned, if it assigns any.
     next_row_id: Option<i64>,
-    /// Who is told of the end, and when planning began.
+    /// The observer, and the time at which planning began.
     observer: Option<(Observer, Instant)>,
 }
 
