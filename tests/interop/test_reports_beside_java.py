@@ -30,7 +30,7 @@ def test_reports_are_those_of_java(java: Java, tmp_path: Path) -> None:
     for _ in range(3):
         table = table.append(rows)
     table.delete("id < 3")
-    with table.refresh().upsert_stream(["id"]) as stream:
+    with table.refresh().upsert_stream(["id", "region"]) as stream:
         stream.upsert(rows.slice(7, 4))
     table = table.refresh()
     java.catalog("reports", tmp_path / "reports.db", tmp_path)
