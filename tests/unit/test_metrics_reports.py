@@ -17,7 +17,7 @@ import pytest
 
 import icefield as ice
 from icefield.metrics import InMemoryMetricsReporter, LoggingMetricsReporter, MetricsReporter
-from worlds.rest_server import served
+from worlds.servers.rest import served
 
 ROWS = pa.table({"id": [1, 2, 3], "region": ["eu", "us", "us"]})
 MEMORY = "org.apache.iceberg.metrics.InMemoryMetricsReporter"

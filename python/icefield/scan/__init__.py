@@ -517,7 +517,7 @@ class DataScan(TableScan):
                 as_of_ms=self.as_of_ms,
                 reference=self.ref,
                 limit=self.limit,
-                observer=self._observer(),
+                **self._observed(),
             )
         except ValidationError as error:
             raise of_its_time(error, self.metadata, self._chosen()) from None
@@ -563,10 +563,10 @@ class DataScan(TableScan):
     def _moment(self) -> str:
         return "current snapshot" if self._scan.snapshot_id is None else f"snapshot {self._scan.snapshot_id}"
 
-    def _observer(self) -> Callable[[Mapping[str, int], int], None] | None:
-        """Return the function that the core calls with the counts of each plan."""
+    def _observed(self) -> dict[str, Any]:
+        """Return the argument of the core's scan with the function that gets the counts of each plan."""
         if (reporter := self.reporter) is None:
-            return None
+            return {}
         # The core's scan has it, and this scan has that one: neither would ever be freed.
         known = ref(self)
 
@@ -574,7 +574,7 @@ class DataScan(TableScan):
             if (scan := known()) is not None:
                 reporter(scan, counts, nanoseconds)
 
-        return observe
+        return {"observer": observe}
 
     def snapshot(self) -> Snapshot | None:
         """Return the snapshot that is read; ``None`` if the table has none."""
