@@ -15,6 +15,7 @@ import icefield as ice
 from icefield.cli.commands import icefield
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError, ValidationException
 from icefield.procedures import call
+from icefield.table.maintenance.orphans import other_tables_loaded_once
 
 DAY = 86_400
 ROWS = pa.table({"id": [1, 2], "_part": ["a", "b"]})
@@ -177,6 +178,36 @@ def test_files_of_tables_that_took_other_names_are_refused(catalog: ice.Catalog)
     with pytest.raises(InvalidArgumentError, match=r"the table db\.b has files in .*/a/"):
         new.maintenance.remove_orphans(dry_run=False)
     assert catalog.load_table("db.b").scan().to_arrow().num_rows == 2
+
+
+def test_other_tables_are_loaded_once_for_many(catalog: ice.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = [catalog.create_table(f"db.t{number}", ROWS.schema).append(ROWS) for number in range(4)]
+    loaded: list[str] = []
+    load = type(catalog).load_table
+
+    def counted(self: ice.Catalog, identifier: object, **options: object) -> ice.Table:
+        loaded.append(".".join(identifier) if isinstance(identifier, tuple) else str(identifier))
+        return load(self, identifier, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(catalog), "load_table", counted)
+    with other_tables_loaded_once():
+        for table in tables:
+            assert table.maintenance.remove_orphans().files == []
+        assert sorted(loaded) == [f"db.t{number}" for number in range(4)]
+        # A table that appears meanwhile is seen, and so is one that is gone.
+        catalog.create_table("db.t4", ROWS.schema, location=f"{tables[0].location()}/inner")
+        with pytest.raises(InvalidArgumentError, match=r"the table db\.t4 has files in"):
+            tables[0].maintenance.remove_orphans()
+        catalog.drop_table("db.t4")
+        assert tables[0].maintenance.remove_orphans().files == []
+        assert loaded.count("db.t1") == 1
+        # What was loaded some time ago may have moved.
+        monkeypatch.setattr("icefield.table.maintenance.orphans._KNOWN_FOR", -1.0)
+        tables[0].maintenance.remove_orphans()
+        assert loaded.count("db.t1") == 2
+    loaded.clear()
+    tables[0].maintenance.remove_orphans()
+    assert sorted(loaded) == ["db.t1", "db.t2", "db.t3"]
 
 
 def test_the_metadata_of_a_view_is_no_orphan(catalog: ice.Catalog) -> None:

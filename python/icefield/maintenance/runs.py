@@ -13,6 +13,7 @@ from icefield.errors import IcefieldError
 from icefield.maintenance.policy import TASKS, MaintenanceConfig, is_pattern, load
 from icefield.maintenance.report import MaintenanceReport, TaskReport
 from icefield.maintenance.tasks import RUNNERS
+from icefield.table.maintenance.orphans import other_tables_loaded_once
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,14 +73,15 @@ def run(
     opened = load_catalog(policies.catalog) if catalog is None else catalog
     names, unmatched = _names(opened, policies)
     reports: list[TaskReport] = []
-    for name in names:
-        policy = policies.policy_of(".".join(name))
-        if policy is None or not any(fnmatchcase(".".join(name), one) for one in tables):
-            continue
-        for report in _of_table(opened, name, policy, dry_run=dry_run):
-            reports.append(report)
-            if on_task is not None:
-                on_task(report)
+    with other_tables_loaded_once():
+        for name in names:
+            policy = policies.policy_of(".".join(name))
+            if policy is None or not any(fnmatchcase(".".join(name), one) for one in tables):
+                continue
+            for report in _of_table(opened, name, policy, dry_run=dry_run):
+                reports.append(report)
+                if on_task is not None:
+                    on_task(report)
     return MaintenanceReport(reports, dry_run, unmatched)
 
 

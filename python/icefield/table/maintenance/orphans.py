@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from icefield._core import remove_orphans as core_remove_orphans
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
 
     AnyCatalog: TypeAlias = TableCatalog[Any, Any, Any]
 
-__all__ = ["PrefixMismatchMode", "RemovedOrphans", "find_and_remove"]
+__all__ = ["PrefixMismatchMode", "RemovedOrphans", "find_and_remove", "other_tables_loaded_once"]
 
 Loaded = TypeVar("Loaded")
 PrefixMismatchMode: TypeAlias = Literal["error", "ignore", "delete"]
@@ -92,7 +96,7 @@ def find_and_remove(
         "equal_schemes": list((equal_schemes or {}).items()),
         "equal_authorities": list((equal_authorities or {}).items()),
         "prefix_mismatch_mode": prefix_mismatch_mode,
-        "other_folders": list(_other_places(catalog, identifier)) if check_catalog else [],
+        "other_folders": list((_SHARED.get() or Neighbours()).of(catalog, identifier)) if check_catalog else [],
         "warehouse": revealed(catalog.properties).get("warehouse"),
         "dry_run": dry_run,
     }
@@ -104,27 +108,75 @@ def find_and_remove(
 _FOLDERS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 
 
-def _other_places(catalog: AnyCatalog, own: Identifier) -> Iterator[tuple[str, str]]:
-    """List where the other tables and the views of a catalog have files: folders, and known files."""
+#: How long it is taken for granted where a table has its files, in seconds: about as long as a listing may take, during
+#: which a table may move as well.
+_KNOWN_FOR = 600.0
+
+
+class Neighbours:
+    """Where the tables and views of a catalog have files: folders, and known files outside of these."""
+
+    def __init__(self) -> None:
+        self._catalog: AnyCatalog | None = None
+        self._places: dict[str, tuple[float, tuple[str, ...]]] = {}
+
+    def of(self, catalog: AnyCatalog, own: Identifier) -> Iterator[tuple[str, str]]:
+        """List the places of all but one table. Those are loaded that are new, or were loaded some time ago."""
+        if self._catalog is not catalog:
+            self._catalog, self._places = catalog, {}
+        found: set[str] = set()
+        for name, load in _named(catalog):
+            found.add(name)
+            known = self._places.get(name)
+            if name == f"table {'.'.join(own)}":
+                continue
+            if known is None or monotonic() - known[0] > _KNOWN_FOR:
+                known = self._places[name] = (monotonic(), tuple(load()))
+            yield from ((name, place) for place in known[1])
+        for gone in self._places.keys() - found:
+            del self._places[gone]
+
+
+_SHARED: ContextVar[Neighbours | None] = ContextVar("_SHARED", default=None)
+
+
+@contextmanager
+def other_tables_loaded_once() -> Iterator[None]:
+    """Load the tables of a catalog once for all removals of orphan files within the block, not for each of them."""
+    token = _SHARED.set(Neighbours())
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+def _named(catalog: AnyCatalog) -> Iterator[tuple[str, Callable[[], Iterator[str]]]]:
+    """List the tables and views of a catalog, each with a function that returns its places."""
     for namespace in _namespaces(catalog, ()):
         for identifier in catalog.list_tables(namespace):
-            if tuple(identifier) != tuple(own):
-                name = f"table {'.'.join(identifier)}"
-                yield from ((name, place) for place in _places_of_table(_loaded(catalog.load_table, identifier, name)))
+            name = f"table {'.'.join(identifier)}"
+            yield name, partial(_places_of_table, catalog, identifier, name)
         for identifier in catalog.list_views(namespace):
             name = f"view {'.'.join(identifier)}"
-            view = _loaded(catalog.load_view, identifier, name)
-            given = (view.location(), view.properties.get("write.metadata.path"), view.metadata_location)
-            yield from ((name, place) for place in given if place)
+            yield name, partial(_places_of_view, catalog, identifier, name)
 
 
-def _places_of_table(table: Any) -> Iterator[str]:
-    """List folders of a table, and files that may be in folders that it had before it was moved or renamed."""
-    yield table.location()
-    yield from (folder for folder in map(table.properties.get, _FOLDERS) if folder)
+def _places_of_view(catalog: AnyCatalog, identifier: Identifier, name: str) -> Iterator[str]:
+    view = _loaded(catalog.load_view, identifier, name)
+    given = (view.location(), view.properties.get("write.metadata.path"), view.metadata_location)
+    yield from filter(None, given)
+
+
+def _places_of_table(catalog: AnyCatalog, identifier: Identifier, name: str) -> Iterator[str]:
+    """List folders of a table, and files that are in folders that it had before it was moved or renamed."""
+    table = _loaded(catalog.load_table, identifier, name)
+    folders = [table.location(), *filter(None, map(table.properties.get, _FOLDERS))]
+    yield from folders
     files = [table.metadata_location, *(entry.metadata_file for entry in table.metadata_log())]
     files += [snapshot.manifest_list for snapshot in table.snapshots() if snapshot.manifest_list]
-    yield from dict.fromkeys(files)
+    within = tuple(f"{folder.rstrip('/')}/" for folder in folders)
+    # A folder that overlaps with a file in these folders overlaps with them.
+    yield from dict.fromkeys(file for file in files if not file.startswith(within))
 
 
 def _loaded(load: Callable[[Identifier], Loaded], identifier: Identifier, name: str) -> Loaded:

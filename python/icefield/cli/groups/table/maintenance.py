@@ -17,7 +17,7 @@ from icefield.errors import IcefieldError
 from icefield.moments import Moment
 from icefield.table.maintenance import ExpiredSnapshots, ExpireSnapshots
 from icefield.table.maintenance.checks import CheckLevel
-from icefield.table.maintenance.orphans import PrefixMismatchMode, RemovedOrphans
+from icefield.table.maintenance.orphans import PrefixMismatchMode, RemovedOrphans, other_tables_loaded_once
 
 __all__ = ["COMMANDS"]
 
@@ -267,15 +267,16 @@ def table_doctor(context: click.Context, name: str | None, orphans: bool) -> Non
     """
     columns = ["table", "finding", "subject", "message", "bytes", "requests", "repair"]
     rows: list[list[object]] = []
-    for one in [name] if name else _all_tables(context):
-        try:
-            found = table_of(context, one).doctor(orphans=orphans)
-        except IcefieldError as error:
-            if name:
-                raise
-            rows.append([one, "unreadable", "", str(error), 0, 0, ""])
-            continue
-        rows += ([one, *(getattr(advice, column) for column in ("name", *columns[2:]))] for advice in found)
+    with other_tables_loaded_once():
+        for one in [name] if name else _all_tables(context):
+            try:
+                found = table_of(context, one).doctor(orphans=orphans)
+            except IcefieldError as error:
+                if name:
+                    raise
+                rows.append([one, "unreadable", "", str(error), 0, 0, ""])
+                continue
+            rows += ([one, *(getattr(advice, column) for column in ("name", *columns[2:]))] for advice in found)
     if wants_json():
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     elif rows:
