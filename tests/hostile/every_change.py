@@ -35,7 +35,7 @@ def catalog_of(folder: Path) -> ice.Catalog:
     return ice.load_catalog("c", uri=uri, warehouse=str(folder / "warehouse"))
 
 
-def prepare(folder: Path, version: int) -> None:
+def prepare(folder: Path, version: int, before: Callable[[ice.Table, Path], object] | None = None) -> None:
     """Make a table with data files, delete files and a few snapshots, and files of others beside it."""
     catalog = catalog_of(folder)
     catalog.create_namespace("db")
@@ -67,6 +67,8 @@ def prepare(folder: Path, version: int) -> None:
     for place in ("a", "b"):
         (given / "hive" / f"place={place}").mkdir(parents=True)
         pq.write_table(rows(200, 3).drop_columns("place"), given / "hive" / f"place={place}" / "one.parquet")
+    if before is not None:
+        before(table, folder)
 
 
 def files_of(table: ice.Table, place: str) -> list[dict[str, Any]]:
@@ -161,16 +163,61 @@ def migrate(table: ice.Table, folder: Path) -> None:
     table.catalog.migrate("db.new", folder / "given" / "hive")
 
 
+def compact(table: ice.Table, _: Path) -> None:
+    """Rewrite all data files without their deleted rows, a group for each partition, in one commit."""
+    table.maintenance.compact(options={"rewrite-all": True, "remove-dangling-deletes": False})
+
+
+def compact_in_parts(table: ice.Table, _: Path) -> None:
+    """Rewrite all data files, with a commit for each partition."""
+    options = {"rewrite-all": True, "partial-progress.enabled": True, "partial-progress.max-commits": 3}
+    table.maintenance.compact(options={**options, "max-concurrent-file-group-rewrites": 1})
+
+
+def by_keys(table: ice.Table, _: Path) -> None:
+    """Delete rows by equality deletes, beside those that are deleted by position."""
+    with table.upsert_stream(["id", "place"]) as stream:
+        stream.upsert(rows(7, 6))
+
+
+def many_deletes(table: ice.Table, _: Path) -> None:
+    """Delete rows by several small files for each partition."""
+    for number in (1, 2, 3, 9, 10, 11, 12):
+        table.delete(f"id = {number}", mode="merge-on-read")
+
+
+def leave_orphans(table: ice.Table, _: Path) -> None:
+    """Put files that nothing references, and that are old, among those of the table."""
+    for name in ("data/left.parquet", "data/place=a/left.parquet", "metadata/left-m0.avro", "metadata/left-m1.avro"):
+        path = Path(local(table.location())) / name
+        path.write_bytes(b"left")
+        os.utime(path, (0, 0))
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of change."""
 
     change: Callable[[ice.Table, Path], object]
     version: int = 2
-    #: Whether files that were there go.
-    deletes: bool = False
+    #: Lists files that were there and that go.
+    deletes: Callable[[ice.Table], list[str]] | None = None
     #: The table that is changed; another than this one is created.
     table: str = "t"
+    #: What is made of the table before.
+    before: Callable[[ice.Table, Path], object] | None = None
+    #: The number of commits.
+    commits: int = 1
+
+
+def expire(table: ice.Table, _: Path, *, dry_run: bool = False) -> list[str]:
+    """Expire all snapshots but the last one."""
+    return table.expire_snapshots(retain_last=1, older_than="2100-01-01T00:00:00Z", dry_run=dry_run).deleted_files
+
+
+def expired(table: ice.Table) -> list[str]:
+    """List the files that an expiry would delete."""
+    return expire(table, Path(), dry_run=True)
 
 
 #: All of them, by name.
@@ -192,12 +239,27 @@ KINDS: dict[str, Kind] = {
     "row delta": Kind(row_delta),
     "rewrite files": Kind(rewrite_files),
     "rewrite manifests": Kind(lambda table, _: table.rewrite_manifests().cluster_by("place").commit()),
-    "expire": Kind(lambda table, _: table.expire_snapshots(retain_last=1, older_than="2100-01-01T00:00:00Z"), 3, True),
+    "expire": Kind(expire, 3, expired),
     "add files": Kind(lambda table, folder: table.add_files([str(folder / "given" / "added.parquet")])),
     "transaction": Kind(transaction, 3),
     "create with rows": Kind(create, table="new"),
     "replace with rows": Kind(replace),
     "migrate": Kind(migrate, table="new"),
+    "compact": Kind(compact),
+    "compact, vectors": Kind(compact, 3),
+    "compact, equality deletes": Kind(compact, 3, before=by_keys),
+    "compact in parts": Kind(compact_in_parts, before=by_keys, commits=3),
+    "rewrite position deletes": Kind(
+        lambda table, _: table.maintenance.rewrite_position_deletes(options={"rewrite-all": True}), before=many_deletes
+    ),
+    "convert equality deletes": Kind(lambda table, _: table.maintenance.convert_equality_deletes(), before=by_keys),
+    "convert to vectors": Kind(lambda table, _: table.maintenance.convert_equality_deletes(), 3, before=by_keys),
+    "remove orphans": Kind(
+        lambda table, _: table.maintenance.remove_orphans(dry_run=False),
+        deletes=lambda table: table.maintenance.remove_orphans().files,
+        before=leave_orphans,
+        commits=0,
+    ),
 }
 
 

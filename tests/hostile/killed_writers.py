@@ -102,10 +102,10 @@ def in_a_fork(act: Callable[[], object]) -> tuple[int, Any]:
     return 0, json.loads(text)
 
 
-def expired(folder: Path) -> list[str]:
-    """List the files that an expiry would delete."""
-    table = catalog_of(folder).load_table("db.t")
-    return table.expire_snapshots(retain_last=1, older_than="2100-01-01T00:00:00Z", dry_run=True).deleted_files
+def may_be_deleted(folder: Path, kind: str) -> list[str]:
+    """List the files that the change may delete."""
+    deletes = KINDS[kind].deletes
+    return deletes(catalog_of(folder).load_table("db.t")) if deletes is not None else []
 
 
 def restore(folder: Path, ready: Path, old: dict[str, int]) -> None:
@@ -125,17 +125,18 @@ def main() -> None:
     root, kind, fault, apart = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
     folder, ready = root / "table", root / "ready"
     folder.mkdir()
-    in_a_fork(lambda: prepare(folder, KINDS[kind].version))
+    in_a_fork(lambda: prepare(folder, KINDS[kind].version, KINDS[kind].before))
     shutil.copytree(folder, ready)
     name = KINDS[kind].table
     before = in_a_fork(lambda: state(folder, name))[1]
     old, was_at = sizes(folder), pointer(folder, name)
-    may_go = in_a_fork(lambda: expired(folder))[1] if KINDS[kind].deletes else []
+    may_go = in_a_fork(lambda: may_be_deleted(folder, kind))[1]
     ended: dict[str, Any] = {}
-    swaps = ["before the swap", "in the transaction", "after the swap"] if fault == "die" else []
+    swaps = ["before the swap", "in the transaction", "after the swap"]
+    points = swaps if fault == "die" and KINDS[kind].commits else []
     # Kinds begin at different calls; each call has its turn only where every one is asked for.
     steps = range(list(KINDS).index(kind) % min(apart, 3), 1000, apart)
-    for number, point in enumerate([*swaps, *map(str, steps)]):
+    for number, point in enumerate([*points, *map(str, steps)]):
         restore(folder, ready, old)
         killed_by, said = in_a_fork(lambda point=point: change(folder, kind, fault, point))
         now = sizes(folder)

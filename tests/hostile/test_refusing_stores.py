@@ -29,9 +29,11 @@ from every_change import KINDS, catalog_of, prepare, state
     + """
 said = {}
 for kind, chosen in KINDS.items():
+    if chosen.commits != 1:
+        continue
     folder = Path(sys.argv[2]) / kind
     folder.mkdir()
-    prepare(folder, chosen.version)
+    prepare(folder, chosen.version, chosen.before)
     before = state(folder, chosen.table)
     roots = [folder / "warehouse", folder / "given"]
     folders = [*roots, *(path for root in roots for path in root.rglob("*") if path.is_dir())]
@@ -93,7 +95,8 @@ def run(program: str, folder: Path) -> str:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="gives up rights as Linux does")
 def test_a_read_only_store_is_said_to_be_one(tmp_path: Path) -> None:
     said = json.loads(run(READ_ONLY, tmp_path))
-    assert said.keys() == KINDS.keys()
+    # A compaction in parts and a removal of orphans report what they could not do, and go on.
+    assert said.keys() == {kind for kind in KINDS if KINDS[kind].commits == 1}
     for kind, text in said.items():
         assert text.startswith("StorageError: "), (kind, text)
         assert "Permission denied" in text, (kind, text)
