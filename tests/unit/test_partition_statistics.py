@@ -164,3 +164,33 @@ def test_expiry_removes_statistics(catalog: ice.Catalog) -> None:
     table.expire_snapshots(older_than="0s", retain_last=1)
     assert not Path(path.removeprefix("file://")).exists()
     assert json.loads(table.metadata_json()).get("partition-statistics", []) == []
+
+
+def test_a_branch_has_its_own(catalog: ice.Catalog) -> None:
+    table = created(catalog, 3)
+    table.append(rows(range(10), ["a", "b"]))
+    table.maintenance.compute_partition_stats()
+    main = table.current_snapshot()
+    assert main is not None
+    table.manage_snapshots().create_branch(main.snapshot_id, "side").commit()
+    table.append(rows(range(10, 16), ["b", "c"]), branch="side")
+    table.delete("id = 10", branch="side")
+    side = table.snapshot_by_name("side")
+    assert side is not None
+    assert table.inspect.partition_statistics(ref="side") is None
+    done = table.maintenance.compute_partition_stats(snapshot_id=side.snapshot_id)
+    assert done is not None
+    assert done.partitions == 3
+
+    def counted(ref: str) -> dict[str, tuple[int, int]]:
+        found = table.inspect.partition_statistics(ref=ref)
+        assert found is not None
+        columns = (found[name].to_pylist() for name in ("partition", "data_record_count", "total_record_count"))
+        return {partition["day"]: (data, total) for partition, data, total in zip(*columns, strict=True)}
+
+    assert counted("side") == {"a": (5, 5), "b": (8, 7), "c": (3, 3)}
+    assert counted("main") == {"a": (5, 5), "b": (5, 5)}
+    assert table.branch("side").inspect.partition_statistics().to_pylist() == (
+        table.inspect.partition_statistics(ref="side").to_pylist()
+    )
+    assert table.fsck("files").findings == []

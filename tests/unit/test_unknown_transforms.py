@@ -50,9 +50,9 @@ def changed(
     field.update(change)
     if "source-ids" in change:
         del field["source-id"]
-    path = folder / "wh" / "changed.metadata.json"
+    path = folder / "wh" / "db" / "t" / "metadata" / "changed.metadata.json"
     path.write_text(json.dumps(metadata))
-    return catalog.register_table("db.changed", str(path))
+    return catalog.register_table("db.changed", f"file://{path}")
 
 
 def check_reads(table: ice.Table, values: pa.Array) -> None:
@@ -151,3 +151,26 @@ def test_a_transform_of_several_columns(tmp_path: Path, change: dict[str, Any], 
     assert table.scan().to_arrow()["c"].to_pylist() == [2]
     assert table.scan("k = 1").count() == (0 if is_void else 1)
     assert [str(one) for one in table.fsck("rows").findings] == []
+
+
+@pytest.mark.parametrize(("change", "by"), UNKNOWN)
+def test_copies_and_differences(tmp_path: Path, change: dict[str, Any], by: str) -> None:
+    values = pa.concat_arrays([VALUES["long"], VALUES["long"]])
+    table = changed(tmp_path, values, change, by, (2, 3, 4, 5))
+    before = table.current_snapshot()
+    table.delete("c = 2", mode="merge-on-read")
+    copied = table.copy_to(str(tmp_path / "copy"))
+    opened = ice.Table.from_metadata(copied.metadata_location)
+    assert opened.scan().to_arrow().to_pylist() == table.scan().to_arrow().to_pylist()
+    assert [opened.scan(f"b = {number}").count() for number in (0, 1)] == [1, 2]
+    assert [str(field.transform) for field in opened.spec().fields] == [
+        str(field.transform) for field in table.spec().fields
+    ]
+    assert opened.fsck("rows").findings == []
+    source, target = table.location(), str(tmp_path / "other")
+    done = table.rewrite_table_path(source, target, staging_location=str(tmp_path / "staged"))
+    assert (done.rewritten_manifest_file_paths_count, done.rewritten_delete_file_paths_count) == (2, 1)
+    assert before is not None
+    found = ice.diff(table.scan(snapshot_id=before.snapshot_id), table, keys="c").to_arrow()
+    assert (found["_change"].to_pylist(), found["c"].to_pylist()) == (["removed"], [2])
+    assert ice.diff(table, opened, keys="c").to_arrow().num_rows == 0
