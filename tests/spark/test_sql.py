@@ -109,6 +109,9 @@ QUERIES = [
     ("CREATE VIEW v AS SELECT * FROM c.db.t", "views of icefield's tables are in its catalogs, or temporary"),
     ("CACHE TABLE c.db.t", "line 1, column 13: CACHE is not supported for tables of icefield"),
     ("ANALYZE TABLE c.db.t COMPUTE STATISTICS", "ANALYZE is not supported"),
+    ("SELECT id FROM c.db.t WHERE c.system.bucket(9, id) = icefield_bucket(9, id) AND c.SYSTEM.truncate(1, name) = 'i'",
+     [(3,)]),
+    ("SELECT c.system.iceberg_version()", "line 1, column 8: iceberg_version() is that of the Java library"),
     ("INSERT INTO c.db.t.files VALUES (1)", "line 1, column 13: c.db.t.files can only be read"),
     ("INSERT INTO c.db.t.tag_first VALUES (1, 'a')", "first is a tag, which cannot be written to"),
     ("INSERT INTO c.db.t VALUES (1)", "line 1, column 20: the query has 1 columns (col1), expected 2: id, name"),
@@ -120,6 +123,7 @@ QUERIES = [
     # Names of columns are those of the session, which ignores the case of letters; no file is chosen.
     ("CALL c.system.rewrite_data_files(table => 'db.t', where => 'ID = 9', sort_order => 'NAME')", [(0, 0, 0, 0, 0)]),
     ("CALL c.system.rewrite_position_delete_files(table => 'db.t', where => 'ID = 9')", [(0, 0, 0, 0)]),
+    ("CALL c.system.rewrite_data_files(table => 'db.t', where => 'id = 9 and NAME = \"foo\"')", [(0, 0, 0, 0, 0)]),
     ("CALL c.system.ancestors_of(tabel => 'db.t')", "unknown parameter 'tabel'; did you mean table?"),
 ]  # fmt: skip
 
@@ -140,6 +144,7 @@ def test_names_mean_what_the_current_catalog_and_views_make_of_them(session: Sql
     assert rows(session, "SELECT count(*) FROM t") == [(3,)]
     assert rows(session, "SELECT count(*) FROM db.t") == [(3,)]
     assert rows(session, "SELECT count(*) FROM t.branch_side") == [(2,)]
+    assert rows(session, "SELECT DISTINCT system.years(DATE '1972-01-02') FROM t") == [(2,)]
     assert rows(session, "SHOW TABLES") == [("db", "t", False)]
     spark.range(5).createOrReplaceTempView("t")
     try:

@@ -310,6 +310,9 @@ TABLES = [
     ("SELECT * FROM range(3) LATERAL VIEW explode(x) e AS y", []),
     ("SELECT /*+ BROADCAST(t) */ * FROM a.t", ["a.t"]),
     ("TABLE a.b", ["a.b"]),
+    ("SELECT * FROM a.table WHERE x > 1 UNION ALL SELECT * FROM a.b JOIN a.table t USING (x) UNION ALL TABLE a.c", [
+        "a.b", "a.c", "a.table", "a.table"]),
+    ("SELECT * FROM a.table VERSION AS OF 'x'", ["a.table"]),
     ("FROM a.b |> WHERE x > 1 |> SELECT y", ["a.b"]),
     ("SELECT * FROM a.b.branch_x UNION ALL SELECT * FROM a.b.c.files", ["a.b.branch_x", "a.b.c.files"]),
     ("SELECT 'FROM c.db.t', `FROM c.db.u` FROM v -- FROM w", ["v"]),

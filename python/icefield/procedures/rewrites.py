@@ -9,6 +9,7 @@ from icefield.procedures.snapshots import named_table
 
 if TYPE_CHECKING:
     from icefield.catalog import Catalog
+    from icefield.expressions import RowFilter
     from icefield.table.maintenance.compacting import CompactedFiles
 
 __all__ = ["PROCEDURES", "CompactionArguments", "compaction_arguments", "compaction_row"]
@@ -21,7 +22,7 @@ _WHERE = Parameter("where", "string")
 class CompactionArguments(TypedDict):
     """Arguments of a compaction, `icefield.table.maintenance.Maintenance.compact`."""
 
-    where: str | None
+    where: RowFilter | None
     strategy: str | None
     sort_order: str | None
     options: dict[str, str] | None
@@ -32,7 +33,7 @@ class CompactionArguments(TypedDict):
 def compaction_arguments(arguments: Arguments) -> CompactionArguments:
     """Return the arguments of ``rewrite_data_files`` as those of a compaction."""
     return CompactionArguments(
-        where=cast("str | None", arguments.get("where")),
+        where=cast("RowFilter | None", arguments.get("where")),
         strategy=cast("str | None", arguments.get("strategy")),
         sort_order=cast("str | None", arguments.get("sort_order")),
         options=cast("dict[str, str] | None", arguments.get("options")),
@@ -58,7 +59,7 @@ def _rewrite_data_files(catalog: Catalog, arguments: Arguments) -> list[tuple[ob
 
 def _rewrite_position_delete_files(catalog: Catalog, arguments: Arguments) -> list[tuple[object, ...]]:
     done = named_table(catalog, arguments).maintenance.rewrite_position_deletes(
-        cast("str | None", arguments.get("where")),
+        cast("RowFilter | None", arguments.get("where")),
         options=cast("dict[str, str] | None", arguments.get("options")),
         case_sensitive=bool(arguments.get(LETTER_CASE, True)),
     )

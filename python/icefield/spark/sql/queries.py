@@ -20,6 +20,7 @@ __all__ = ["Edit", "Moment", "Star", "TableUse", "column_tokens", "edited", "par
 _QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "("})
 _OPERATORS = frozenset({"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", ".", ",", ")", "[", "/", "%", "||", "::"})
 _BEFORE_STAR = frozenset({"SELECT", "DISTINCT", "ALL", ",", "."})
+_BEFORE_NAME = frozenset({".", "FROM", "JOIN", "USING", "INTO"})
 _CLAUSES = ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME")
 
 
@@ -150,10 +151,14 @@ def parsed(statement: Statement, piece: Piece, moments: dict[int, Moment] | None
     for start, moment in (dict(_moments(statement, piece)) if moments is None else moments).items():
         written[start : moment.end] = " " * (moment.end - start)
     inside = [token for token in statement.tokens if piece.start <= token.start < piece.end]
+    before = ""
     for token, after in pairwise(inside):
-        # TABLE t is a query, as FROM t is to sqlglot; both words have five letters with the blank behind FROM.
-        if token.kind == "word" and token.text.upper() == "TABLE" and after.kind in ("word", "quoted"):
+        # TABLE t is a query, as FROM t is to sqlglot; both words have five letters with the blank behind FROM. Behind
+        # these words it is the name of a table.
+        is_word = token.kind == "word" and token.text.upper() == "TABLE" and before not in _BEFORE_NAME
+        if is_word and after.kind in ("word", "quoted"):
             written[token.start : token.end] = "FROM "
+        before = token.text.upper()
     try:
         tree = _tree("".join(written), is_query=_is_query(inside))
     except RecursionError as error:

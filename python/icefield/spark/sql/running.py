@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 
 from icefield.errors import IcefieldError, InvalidArgumentError, NotFoundError, UnsupportedFeatureError
+from icefield.spark import functions
 from icefield.spark.changing.planned import held
 from icefield.spark.columns.types import arrow_schema
 from icefield.spark.sessions.session import is_classic
@@ -23,6 +24,7 @@ from icefield.spark.sql.literals import literal, quoted_name, quoted_text
 from icefield.spark.sql.pruning import needed, stand_in
 from icefield.spark.sql.queries import Edit, Moment, Star, TableUse, edited, stars_in, tables_in
 from icefield.spark.sql.sources import Source, metadata_columns, view_of, with_columns
+from icefield.spark.sql.transforms import transforms_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -246,7 +248,10 @@ class Run:
 
     def private_edits(self, piece: Piece, private: Private) -> list[Edit]:
         """Replace the tables and views of icefield that a piece names by names of private views to be created."""
-        edits = [] if self.home is not None else list(self._current(piece))
+        edits = list(transforms_in(self.statement, piece, self._has_catalog))
+        if edits:
+            functions.register(self.spark)
+        edits += [] if self.home is not None else self._current(piece)
         for use in tables_in(self.statement, piece):
             target = self.target(use.name)
             if target is None:
@@ -263,6 +268,12 @@ class Run:
             if use.star is not None and source is not None and source.places:
                 edits.append(Edit(use.star.start, use.star.end, source.star(use.star.qualifier)))
         return edits
+
+    def _has_catalog(self, name: str | None) -> bool:
+        """Return whether a catalog is one of icefield; without a name that of the view, or the current one."""
+        if name is None:
+            return self.home is not None or self.names.current is not None
+        return name in self.names
 
     def _current(self, piece: Piece) -> Iterator[Edit]:
         """Return the values of functions that say where statements run, which Spark takes for its own catalog."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
+from pyspark.errors import PySparkException
 from pyspark.sql import types as st
 
 from icefield.errors import InvalidArgumentError, NotFoundError, UnsupportedFeatureError
@@ -12,15 +14,19 @@ from icefield.expressions import AlwaysFalse
 from icefield.procedures import Procedure, find
 from icefield.procedures.declared import LETTER_CASE, table_parts
 from icefield.procedures.rewrites import compaction_arguments, compaction_row
+from icefield.scan import expression_of
 from icefield.spark.changing.compacting import compact
+from icefield.spark.changing.conditions import found
 from icefield.spark.columns.names import quoted
 from icefield.spark.reads.changes import changes
 from icefield.spark.sql.statements.migrating import migrate
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from icefield.catalog import Catalog
+    from icefield.expressions import RowFilter
+    from icefield.schema import Schema
     from icefield.spark.sql.catalogs import Target
     from icefield.spark.sql.grammar.statements import Call
     from icefield.spark.sql.running import Run
@@ -43,6 +49,9 @@ def call(run: Run, parsed: Call) -> DataFrame:
         procedure = find(parsed.procedure.parts[-1])
         arguments = _arguments(run, parsed, procedure)
         name = _own_name(run, target, cast("tuple[str, ...]", arguments["table"]))
+        if isinstance(where := arguments.get("where"), str):
+            schema_of_rows = target.catalog.load_table(name).schema()
+            arguments |= {"where": _where(run.spark, schema_of_rows, where, case_sensitive=run.case_sensitive)}
         if procedure.name == "create_changelog_view":
             rows = [_changelog_view(run, target.catalog, {**arguments, "table": name})]
         elif procedure.name == "migrate":
@@ -58,6 +67,22 @@ def call(run: Run, parsed: Call) -> DataFrame:
         raise type(error)(f"{run.statement.place(at)}: {error}") from error
     schema = st.StructType([st.StructField(one.name, _TYPES[one.type], one.nullable) for one in procedure.columns])
     return run.result(schema, rows)
+
+
+def _where(spark: SparkSession, schema: Schema, text: str, *, case_sensitive: bool) -> RowFilter:
+    """Return the filter that a procedure is given.
+
+    What is none of icefield's filters is taken as Spark's SQL, if Iceberg has all of it as a filter: there text may
+    stand in double quotes, as it does in Iceberg's documentation.
+    """
+    try:
+        expression_of(text).bind(schema, case_sensitive)
+    except InvalidArgumentError:
+        with suppress(PySparkException):
+            known = found(spark, text, schema)
+            if known.column is None:
+                return known.filter
+    return text
 
 
 def _own_name(run: Run, target: Target, parts: tuple[str, ...]) -> tuple[str, ...]:
