@@ -242,6 +242,8 @@ CONDITIONS = [
     ("day > current_date() - 100000 AND n IS NULL", "n is null", True),
     ("n <=> NULL", "n is null", True),
     ("st.a = 3", "st.a = 3", True),
+    # Columns in other letter case are those that the session takes them for.
+    ("ID = 4 AND `S` LIKE 's%' AND ST.A = 4", "id = 4", True),
     ("id + 1 = 4", "id is not null", False),
     ("id = 3 AND upper(s) = 'S3'", "id = 3", False),
     ("id = 3 OR upper(s) = 'S4'", None, False),

@@ -224,8 +224,16 @@ def _document(pushed: JavaObject, types: dict[str, str], *, negated: bool = Fals
         return {"type": "and" if (kind == "And") != negated else "or", "left": sides[0], "right": sides[1]}
     if kind in {"AlwaysTrue", "AlwaysFalse"}:
         return (kind == "AlwaysTrue") != negated
-    term = str(pushed.attribute()) if kind in _OF_COLUMNS else ""
-    return _predicate(kind, pushed, term, types[term], negated=negated) if term in types else None
+    term = _column(str(pushed.attribute()), types) if kind in _OF_COLUMNS else None
+    return None if term is None else _predicate(kind, pushed, term, types[term], negated=negated)
+
+
+def _column(name: str, types: dict[str, str]) -> str | None:
+    """Return the column that a name means, which Spark has as the condition does: maybe in other letter case."""
+    if name in types:
+        return name
+    alike = [one for one in types if one.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else None
 
 
 def _predicate(kind: str, pushed: JavaObject, term: str, type_name: str, *, negated: bool) -> Json | None:
