@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-CASES = max(int(os.environ.get("ICEFIELD_RANDOM_CASES", "0")) * 2, 12)
+CASES = max(int(os.environ.get("ICEFIELD_RANDOM_CASES", "0")) * 2, 4)
 SEED = int(os.environ.get("ICEFIELD_RANDOM_SEED", "20201121"))
 
 

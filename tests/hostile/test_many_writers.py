@@ -20,7 +20,7 @@ from mixed_writer import SCHEMA
 import icefield as ice
 
 APPENDS = 50
-WRITERS, CHANGES = 8, 6
+WRITERS, CHANGES = 5, 6
 
 WRITER = """
 import sys

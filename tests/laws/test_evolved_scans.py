@@ -28,7 +28,7 @@ from worlds.stories import _sources
 from worlds.tables import NAN, TRANSFORMS, Column, primitives
 from worlds.values import SECOND, from_array, is_nan, order
 
-CASES = max(int(os.environ.get("ICEFIELD_RANDOM_CASES", "1000")), 1000)
+CASES = int(os.environ.get("ICEFIELD_RANDOM_CASES", "400"))
 SEED = int(os.environ.get("ICEFIELD_RANDOM_SEED", "20201121"))
 PER_TABLE = 10
 

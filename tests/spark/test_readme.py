@@ -45,9 +45,21 @@ def blocks(page: str, language: str) -> list[str]:
 SQL = blocks("docs/spark-sql.md", "python")
 
 
+#: What a reader's session has by default are 200 tasks for a few rows, which took most of the time.
+DEFAULTS = """
+spark.sql.shuffle.partitions 2
+spark.ui.enabled false
+spark.ui.showConsoleProgress false
+"""
+
+
 def run(folder: Path, *command: str) -> str:
     """Run a command in a folder; its workers start there too, so that relative locations mean the same to them."""
+    settings = folder.with_name(f"{folder.name}-conf")
+    settings.mkdir(exist_ok=True)
+    (settings / "spark-defaults.conf").write_text(DEFAULTS)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    environment["SPARK_CONF_DIR"] = str(settings)
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

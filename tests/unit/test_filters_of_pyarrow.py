@@ -69,7 +69,7 @@ def matching(rows: pa.Table, expression: Any) -> list[int]:
 def test_random_filters_match_the_same_rows() -> None:
     rng = Random(1)
     drawn: set[tuple[str, str]] = set()
-    for _ in range(12):
+    for _ in range(5):
         rows = random_rows(rng, 40)
         for _ in range(100):
             predicate = random_predicate(rng, COLUMNS, {})

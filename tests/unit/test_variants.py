@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import json
+import os
 import pickle
 import struct
 from decimal import Decimal
@@ -13,7 +14,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import icefield as ice
@@ -216,6 +217,18 @@ objects = st.recursive(
 )
 
 
+#: `make test-random` draws more, and others; without a deadline, as a busy machine misses one.
+DRAWS = settings(
+    max_examples=int(os.environ.get("ICEFIELD_RANDOM_CASES", "50")),
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+SEED = int(os.environ.get("ICEFIELD_RANDOM_SEED", "20201121"))
+
+
+@seed(SEED)
+@DRAWS
 @given(objects)
 def test_round_trip(object_: object) -> None:
     made = Variant.from_python(object_)
@@ -224,6 +237,8 @@ def test_round_trip(object_: object) -> None:
     json.loads(made.to_json())
 
 
+@seed(SEED)
+@DRAWS
 @given(objects, st.data())
 def test_no_damage_crashes(object_: object, data: st.DataObject) -> None:
     made = Variant.from_python(object_)

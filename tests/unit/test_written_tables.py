@@ -124,7 +124,9 @@ def test_many_small_appends_leave_few_manifests() -> None:
     most = 0
     for number in range(230):
         table.append_files([described(number)])
-        most = max(most, table.inspect.manifests().num_rows)
+        # Near the appends that merge, and now and then.
+        if number % 100 > 95 or number % 20 == 0:
+            most = max(most, table.inspect.manifests().num_rows)
     assert table.inspect.files().num_rows == 230
     # `commit.manifest.min-count-to-merge` is 100.
     assert most <= 100
