@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from secrets import randbits
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
 from pyspark import TaskContext, inheritable_thread_target
@@ -117,32 +117,23 @@ def compact(
         case_sensitive = is_case_sensitive(spark)
     sorts = sort_order is not None or (strategy or "").lower() == "sort"
     limits = _Limits.of(options, None if sorts else _group_bytes(found, options))
+    wanted: _Wanted = {
+        "strategy": strategy,
+        "sort_order": sort_order,
+        "options": limits.of_plan,
+        "branch": branch,
+        "case_sensitive": case_sensitive,
+        "snapshot_properties": snapshot_properties,
+        "idempotency_key": idempotency_key,
+    }
     if dry_run or made_before(found.metadata, branch, idempotency_key):
-        return maintenance.compact(
-            where,
-            strategy=strategy,
-            sort_order=sort_order,
-            options=limits.of_plan,
-            branch=branch,
-            case_sensitive=case_sensitive,
-            idempotency_key=idempotency_key,
-            dry_run=dry_run,
-        )
+        return maintenance.compact(where, **wanted, dry_run=dry_run)
     if limits.partial and idempotency_key is not None:
         raise InvalidArgumentError(
             f"compact: idempotency_key and {_PARTIAL} exclude each other in Spark, because a key stands for all "
             "groups: leave one of them out"
         )
-    plan = maintenance.new_compaction(
-        where,
-        strategy=strategy,
-        sort_order=sort_order,
-        options=limits.of_plan,
-        branch=branch,
-        case_sensitive=case_sensitive,
-        snapshot_properties=snapshot_properties,
-        idempotency_key=idempotency_key,
-    )
+    plan = maintenance.new_compaction(where, **wanted)
     run = _Run(spark, found, plan, limits, memory_limit, on_group)
     run.all_or_cleaned_up()
     if limits.dangling:
@@ -150,6 +141,18 @@ def compact(
         run.removed_delete_files += len(removed.delete_files)
         run.snapshot_ids += [] if removed.snapshot_id is None else [removed.snapshot_id]
     return run.result()
+
+
+class _Wanted(TypedDict):
+    """Arguments of `icefield.table.maintenance.Maintenance.compact` and of its plan for workers."""
+
+    strategy: str | None
+    sort_order: str | Sequence[str] | None
+    options: Mapping[str, object]
+    branch: str
+    case_sensitive: bool
+    snapshot_properties: Mapping[str, str] | None
+    idempotency_key: str | None
 
 
 @dataclass(frozen=True)

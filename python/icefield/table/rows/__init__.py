@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Final, Literal, overload
 
 from icefield._core import AlwaysTrue
-from icefield._core import RowChanges as CoreRowChanges
 from icefield._core import Transaction as CoreTransaction
-from icefield._inputs.arguments import other_names, summary_entries
+from icefield._inputs.arguments import other_names
 from icefield._inputs.frames import rows_of
-from icefield._inputs.shredding import Shredding, shredding_properties
-from icefield._outputs.progress import changing
+from icefield._inputs.shredding import Shredding
 from icefield.errors import InvalidArgumentError
-from icefield.metadata import IsolationLevel
 from icefield.table.handle import TableHandle
 from icefield.table.rows.assignments import changed_rows
+from icefield.table.rows.change import Isolation, RowChange, RowMode
 from icefield.table.rows.merging import Merge, SchemaMode, written_columns
 from icefield.table.rows.upsert_stream import UpsertStream
 from icefield.table.update.outcomes import NOTHING_CHANGED, RowsChanged
@@ -28,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Self
 
+    from icefield._core import RowChanges as CoreRowChanges
     from icefield._core import TableState
     from icefield.arrow import Rows
     from icefield.expressions import RowFilter
@@ -36,12 +34,6 @@ __all__ = ["ChangesRows", "CommitsRows", "Isolation", "RowMode", "RowsChanged", 
 
 #: The filter of changes that are about all rows.
 EVERY_ROW: Final = AlwaysTrue()
-
-#: How rows are removed from data files.
-RowMode: TypeAlias = Literal["copy-on-write", "merge-on-read", "auto"]
-
-#: Which concurrent commits a change tolerates.
-Isolation: TypeAlias = Literal["serializable", "snapshot"] | IsolationLevel
 
 
 @dataclass(frozen=True)
@@ -135,21 +127,22 @@ class ChangesRows(ChangesData):
             If the outcome is unknown; nothing was deleted.
 
         """
-        branch, columns = self._on(branch), written_columns(schema_mode)
-        properties = summary_entries(snapshot_properties, idempotency_key)
-        if self._made_before(branch, idempotency_key):
-            return NOTHING_CHANGED if dry_run else self
-        with changing(progress) as traffic, self._changing() as changes:
-            changes.count(traffic)
-            counts = changes.append(
-                rows_of(df),
-                branch=branch,
-                snapshot_properties=properties,
-                dry_run=dry_run,
-                properties=shredding_properties(shred, self._changed_metadata.properties),
-                **columns,
-            )
-        return RowsChanged(*counts) if dry_run else self
+        columns = written_columns(schema_mode)
+        change = RowChange(self, self._on(branch), snapshot_properties, idempotency_key, dry_run, progress, shred=shred)
+        counts = change.once(
+            lambda changes: RowsChanged(
+                *changes.append(
+                    rows_of(df),
+                    branch=change.branch,
+                    snapshot_properties=change.summary,
+                    dry_run=dry_run,
+                    properties=change.written,
+                    **columns,
+                )
+            ),
+            NOTHING_CHANGED,
+        )
+        return counts if dry_run else self
 
     def delete(
         self,
@@ -210,15 +203,20 @@ class ChangesRows(ChangesData):
 
         """
         _require_filter("delete", "delete_filter", delete_filter)
-        branch = self._on(branch)
-        if self._made_before(branch, idempotency_key):
-            return NOTHING_CHANGED
-        with changing(progress) as traffic, self._changing() as changes:
-            changes.count(traffic)
-            options = _core(
-                changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key, memory_limit
-            )
-            return RowsChanged(*options.delete(delete_filter, case_sensitive=case_sensitive))
+        change = RowChange(
+            self,
+            self._on(branch),
+            snapshot_properties,
+            idempotency_key,
+            dry_run=dry_run,
+            progress=progress,
+            mode=mode,
+            isolation=isolation,
+            memory_limit=memory_limit,
+        )
+        return change.rows_once(
+            lambda rows: RowsChanged(*rows.delete(delete_filter, case_sensitive=case_sensitive)), NOTHING_CHANGED
+        )
 
     def overwrite(
         self,
@@ -256,20 +254,27 @@ class ChangesRows(ChangesData):
 
         """
         _require_filter("overwrite", "overwrite_filter", overwrite_filter)
-        branch = self._on(branch)
-        if self._made_before(branch, idempotency_key):
-            return NOTHING_CHANGED
         columns = written_columns(schema_mode)
-        with changing(progress) as traffic, self._changing() as changes:
-            changes.count(traffic)
-            written = shredding_properties(shred, self._changed_metadata.properties)
-            options = _core(
-                changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key, memory_limit, written
-            )
-            counts = options.overwrite(
-                rows_of(df), overwrite_filter, case_sensitive=case_sensitive, check_rows=check_rows, **columns
-            )
-            return RowsChanged(*counts)
+        change = RowChange(
+            self,
+            self._on(branch),
+            snapshot_properties,
+            idempotency_key,
+            dry_run=dry_run,
+            progress=progress,
+            mode=mode,
+            isolation=isolation,
+            memory_limit=memory_limit,
+            shred=shred,
+        )
+        return change.rows_once(
+            lambda rows: RowsChanged(
+                *rows.overwrite(
+                    rows_of(df), overwrite_filter, case_sensitive=case_sensitive, check_rows=check_rows, **columns
+                )
+            ),
+            NOTHING_CHANGED,
+        )
 
     def dynamic_partition_overwrite(
         self,
@@ -307,18 +312,22 @@ class ChangesRows(ChangesData):
             If there are files of older partition specs, or a conflict with another commit.
 
         """
-        branch = self._on(branch)
-        if self._made_before(branch, idempotency_key):
-            return NOTHING_CHANGED
         columns = written_columns(schema_mode)
-        with changing(progress) as traffic, self._changing() as changes:
-            changes.count(traffic)
-            written = shredding_properties(shred, self._changed_metadata.properties)
-            options = _core(
-                changes, snapshot_properties, branch, None, isolation, dry_run, idempotency_key, properties=written
-            )
-            counts = options.overwrite_partitions(rows_of(df), rewrite=on_old_specs == "rewrite", **columns)
-            return RowsChanged(*counts)
+        change = RowChange(
+            self,
+            self._on(branch),
+            snapshot_properties,
+            idempotency_key,
+            dry_run=dry_run,
+            progress=progress,
+            isolation=isolation,
+            shred=shred,
+        )
+        rewrite = on_old_specs == "rewrite"
+        return change.rows_once(
+            lambda rows: RowsChanged(*rows.overwrite_partitions(rows_of(df), rewrite=rewrite, **columns)),
+            NOTHING_CHANGED,
+        )
 
     def update(
         self,
@@ -351,16 +360,23 @@ class ChangesRows(ChangesData):
             As for `delete`; by default ``write.update.mode`` and ``write.update.isolation-level``.
 
         """
-        branch = self._on(branch)
-        if self._made_before(branch, idempotency_key):
-            return NOTHING_CHANGED
-        with changing(progress) as traffic, self._changing() as changes:
-            changes.count(traffic)
-            options = _core(
-                changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key, memory_limit
-            )
-            found = options.find(where, case_sensitive=case_sensitive)
-            return RowsChanged(*options.update(found, changed_rows(found.rows(), assignments)))
+        change = RowChange(
+            self,
+            self._on(branch),
+            snapshot_properties,
+            idempotency_key,
+            dry_run=dry_run,
+            progress=progress,
+            mode=mode,
+            isolation=isolation,
+            memory_limit=memory_limit,
+        )
+
+        def make(rows: CoreRowChanges) -> RowsChanged:
+            found = rows.find(where, case_sensitive=case_sensitive)
+            return RowsChanged(*rows.update(found, changed_rows(found.rows(), assignments)))
+
+        return change.rows_once(make, NOTHING_CHANGED)
 
     @other_names(on="join_cols=", key="join_cols=")
     def upsert(
@@ -413,13 +429,12 @@ class ChangesRows(ChangesData):
         """
         key = [join_cols] if isinstance(join_cols, str) else list(join_cols or ())
         columns = written_columns(schema_mode)
-        branch = self._on(branch)
-        if self._made_before(branch, idempotency_key):
-            return UpsertResult(0, 0)
-        with changing(progress) as traffic, self._changing() as changes:
-            changes.count(traffic)
-            options = _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
-            updated, inserted, _ = options.upsert(
+        change = RowChange(
+            self, self._on(branch), snapshot_properties, idempotency_key, dry_run, progress, mode, isolation
+        )
+
+        def make(rows: CoreRowChanges) -> UpsertResult:
+            updated, inserted, _ = rows.upsert(
                 rows_of(df),
                 key,
                 update_matched=when_matched_update_all,
@@ -429,6 +444,8 @@ class ChangesRows(ChangesData):
                 **columns,
             )
             return UpsertResult(updated, inserted)
+
+        return change.rows_once(make, UpsertResult())
 
     @other_names(join_cols="on=", df="source=")
     def merge(
@@ -478,23 +495,17 @@ class ChangesRows(ChangesData):
             As for `upsert`.
 
         """
-        branch = self._on(branch)
-
-        @contextmanager
-        def change() -> Iterator[CoreRowChanges]:
-            with changing(progress) as traffic, self._changing() as changes:
-                changes.count(traffic)
-                yield _core(changes, snapshot_properties, branch, mode, isolation, dry_run, idempotency_key)
-
+        change = RowChange(
+            self, self._on(branch), snapshot_properties, idempotency_key, dry_run, progress, mode, isolation
+        )
         return Merge(
-            change,
+            change.rows_once,
             source,
             on,
             case_sensitive=case_sensitive,
             schema_mode=schema_mode,
             extra_columns=extra_columns,
             memory_limit=memory_limit,
-            made_before=lambda: self._made_before(branch, idempotency_key),
         )
 
 
@@ -574,26 +585,3 @@ def _require_filter(verb: str, name: str, given: object) -> None:
     if given is None:
         msg = f"{verb}: {name} is None: leave it out, or pass AlwaysTrue(), for all rows of the table"
         raise InvalidArgumentError(msg)
-
-
-def _core(
-    changes: CoreTransaction,
-    snapshot_properties: Mapping[str, str] | None,
-    branch: str,
-    mode: RowMode | None,
-    isolation: Isolation | None,
-    dry_run: bool,
-    idempotency_key: str | None,
-    memory_limit: int | None = None,
-    properties: Mapping[str, str] | None = None,
-) -> CoreRowChanges:
-    return CoreRowChanges(
-        changes,
-        branch=branch,
-        snapshot_properties=summary_entries(snapshot_properties, idempotency_key),
-        mode=mode,
-        isolation=isolation,
-        dry_run=dry_run,
-        memory_limit=memory_limit,
-        properties=properties or {},
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
@@ -82,7 +81,7 @@ class Merge:
 
     def __init__(
         self,
-        changing: Callable[[], AbstractContextManager[RowChanges]],
+        once: Callable[[Callable[[RowChanges], MergeResult], MergeResult], MergeResult],
         source: Rows,
         on: str | Iterable[str] | Mapping[str, str],
         *,
@@ -90,7 +89,6 @@ class Merge:
         schema_mode: SchemaMode,
         extra_columns: Literal["error", "ignore"],
         memory_limit: int | None,
-        made_before: Callable[[], bool],
     ) -> None:
         if isinstance(on, str):
             on = [on]
@@ -105,8 +103,7 @@ class Merge:
         if not self._on:
             raise InvalidArgumentError("merge: name the columns of the key (on)")
         check_rows(source)
-        self._changing = changing
-        self._made_before = made_before
+        self._once = once
         self._source = source
         self._case_sensitive = case_sensitive
         self._columns = written_columns(schema_mode)
@@ -189,20 +186,20 @@ class Merge:
         if self._finished:
             raise InvalidArgumentError("this merge was carried out already; create a new one")
         self._finished = True
-        if self._made_before():
-            return MergeResult(0, 0, 0, 0, 0, 0, 0)
-        with self._changing() as changes:
-            updated, inserted, deleted, counts = changes.merge(
-                rows_of(self._source),
-                self._on,
-                self._clauses,
-                case_sensitive=self._case_sensitive,
-                memory_limit=self._memory_limit,
-                mentions=self._mentions,
-                ignore_extra=self._ignore_extra,
-                **self._columns,
-            )
-            return MergeResult(updated, inserted, deleted, *counts[2:])
+        return self._once(self._made, MergeResult(0, 0, 0, 0, 0, 0, 0))
+
+    def _made(self, changes: RowChanges) -> MergeResult:
+        updated, inserted, deleted, counts = changes.merge(
+            rows_of(self._source),
+            self._on,
+            self._clauses,
+            case_sensitive=self._case_sensitive,
+            memory_limit=self._memory_limit,
+            mentions=self._mentions,
+            ignore_extra=self._ignore_extra,
+            **self._columns,
+        )
+        return MergeResult(updated, inserted, deleted, *counts[2:])
 
     def _add(
         self,
