@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
+from icefield.metrics import InMemoryMetricsReporter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -384,3 +385,22 @@ def test_what_the_user_sets_for_files_counts(spark: SparkSession, catalog: ice.C
             spark.conf.unset(name) if value is None else spark.conf.set(name, value)
     ReaderSession.of(spark)
     assert {name: private.conf.get(name, None) for name in given} == first
+
+
+def test_the_driver_reports_scans_and_commits(spark: SparkSession, catalog: ice.Catalog) -> None:
+    reporter = catalog.metrics_reporter = InMemoryMetricsReporter()
+    table = catalog.create_table("db.reported", pa.schema([("id", pa.int64()), ("kind", pa.string())]))
+    session = ice_spark.session(spark, {"c": catalog})
+    session.sql("INSERT INTO c.db.reported VALUES (1, 'a'), (2, 'b')").collect()
+    ice_spark.append(spark.createDataFrame([(3, "c")], "id bigint, kind string"), table)
+    session.sql("DELETE FROM c.db.reported WHERE id = 2").collect()
+    commits = [report for report in reporter.reports if report["report-type"] == "commit-report"]
+    assert [report["snapshot-id"] for report in commits] == [one.snapshot_id for one in table.refresh().snapshots()]
+    assert [report["metrics"]["total-records"]["value"] for report in commits] == [2, 3, 2]
+    reporter.reports.clear()
+    read = ice_spark.read(spark, table, filter="id > 1", columns=["id"])
+    for frame in (session.sql("SELECT id FROM c.db.reported WHERE id > 1"), read):
+        assert [row.id for row in frame.collect()] == [3]
+    session.close()
+    assert [report["report-type"] for report in reporter.reports] == ["scan-report"] * 2
+    assert {report["snapshot-id"] for report in reporter.reports} == {commits[-1]["snapshot-id"]}
