@@ -18,6 +18,7 @@
     │   ├── NoSuchNamespaceError
     │   ├── NoSuchTableError
     │   │   └── NoSuchIcebergTableError
+    │   ├── NoSuchViewError
     │   └── NoSuchPropertyException
     ├── AlreadyExistsError
     │   ├── NamespaceAlreadyExistsError

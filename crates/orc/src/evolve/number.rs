@@ -8,7 +8,7 @@ const NANOS: i128 = 1_000_000_000;
 /// Most digits of a decimal, before and after the point.
 const MOST_DIGITS: i64 = 38;
 
-/// To `boolean`: whether the number is not zero, without its fraction; for a decimal, with it.
+/// To `boolean`: whether the integral part is not zero; for a decimal, whether the whole value is not.
 pub(super) fn boolean(value: Value<'_>) -> Option<bool> {
     match value {
         Value::Decimal(unscaled, _) => Some(unscaled != 0),
@@ -16,13 +16,13 @@ pub(super) fn boolean(value: Value<'_>) -> Option<bool> {
     }
 }
 
-/// To `bigint`: fractions are cut, a time becomes its seconds.
+/// To `bigint`: fractions are dropped, and a time becomes seconds.
 pub(super) fn long(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Boolean(yes) => Some(i64::from(yes)),
         Value::Long(number) => Some(number),
         Value::Double(number) => {
-            // 2^63 is no bigint, but the next smaller double is.
+            // 2^63 does not fit into a bigint, but the next smaller double does.
             let fits = -9_223_372_036_854_775_808.0 - number < 1.0 && number < 9_223_372_036_854_775_808.0;
             fits.then_some(number as i64)
         }
@@ -60,7 +60,7 @@ pub(super) fn float(value: Value<'_>, overflow: Overflow) -> Option<f32> {
     (!lost).then_some(found)
 }
 
-/// To `decimal`: rounded half up to the scale; without a value if there are too many digits before the point.
+/// To `decimal`: rounded half up to the scale; `None` if there are too many digits before the point.
 pub(super) fn decimal(value: Value<'_>, precision: u8, scale: u8) -> Option<i128> {
     let (unscaled, own) = match value {
         Value::Decimal(unscaled, own) => (unscaled, own),
@@ -91,7 +91,7 @@ fn rescale(unscaled: i128, from: u8, to: u8) -> Option<i128> {
 }
 
 /// Parses a decimal as `HiveDecimal.create` does: spaces around it, a sign, digits with a point, an exponent. Digits
-/// beyond the 38th are rounded; more than 38 before the point are none.
+/// beyond the 38th are rounded; `None` if there are more than 38 before the point.
 pub(super) fn read_decimal(bytes: &[u8]) -> Option<(i128, u8)> {
     let text = std::str::from_utf8(bytes).ok()?.trim_matches(' ');
     let (negative, text) = match text.strip_prefix('-') {

@@ -9,7 +9,7 @@ use crate::arrow::size::bytes_of;
 /// Minimum rows of a piece.
 const LEAST_ROWS: usize = 1_000;
 
-/// Takes from the front of `rest` what surely fits into `room` bytes of a file, or the minimum piece.
+/// Takes from the front of `rest` as many rows as are sure to fit into `room` bytes of a file, at least the minimum.
 ///
 /// Encoded rows are hardly ever larger than in memory, so a piece as large as the remaining space is followed by a
 /// smaller one.

@@ -1,4 +1,4 @@
-"""How the branches, the tags and the current snapshot of a table change."""
+"""Changes to the branches, the tags and the current snapshot of a table."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class ManageSnapshots(MetadataChange):
         super().__init__(transaction, standalone=standalone)
         self._staged = self._base
         self._updates: list[str] = []
-        #: Snapshots that are picked when all the rest is done.
+        #: Snapshots to cherry-pick, after all other updates.
         self._picked: list[int] = []
-        #: The snapshot that becomes the current one, if nothing else changes: whichever is by then.
+        #: The new current snapshot, if nothing else changes; whichever snapshot is current when this is committed.
         self._move: int | None = None
 
     def create_tag(self, snapshot_id: int, tag_name: str, max_ref_age_ms: int | None = None) -> Self:
@@ -174,11 +174,11 @@ class ManageSnapshots(MetadataChange):
         return self._stage(set_retention(self._staged, name, max_ref_age_ms=max_ref_age_ms))
 
     def cherry_pick(self, snapshot_id: int) -> Self:
-        """Make the changes of a snapshot again at the end of ``main``; so staged snapshots are published.
+        """Apply the changes of a snapshot on top of ``main``; this publishes a staged snapshot.
 
-        If ``main`` ends with the parent of the snapshot, it is moved to the snapshot. Otherwise the snapshot must be an
-        append, or a replacement of partitions that have not changed since, and a new one adds and removes the same
-        files. Only other cherry-picks can follow in the same change.
+        If the parent of the snapshot is the current snapshot of ``main``, then ``main`` moves to the snapshot. Otherwise
+        the snapshot must be an append, or a replacement of partitions that have not changed since, and a new snapshot
+        adds and removes the same files. Only other cherry-picks can follow in the same change.
 
         Raises
         ------
@@ -193,7 +193,7 @@ class ManageSnapshots(MetadataChange):
         return self
 
     def updates(self) -> list[str]:
-        """Return the updates of the REST protocol, as JSON, without those of a cherry-pick."""
+        """Return the updates of the REST protocol as JSON, without those of cherry-picks."""
         return list(self._updates)
 
     def _prepared(self) -> Callable[[], None]:
@@ -216,7 +216,7 @@ class ManageSnapshots(MetadataChange):
         return bool(self._updates or self._picked)
 
     def _move_to(self, update: str) -> Self:
-        """Make a snapshot the current one; nothing if it is that already."""
+        """Make a snapshot the current one; do nothing if it already is."""
         alone, before = self._move is not None or not self._updates, self._staged.current_snapshot_id
         if self._staged.apply([update]).current_snapshot_id == before:
             return self

@@ -56,7 +56,7 @@ impl Comparing {
         columns.map(|column| rows_of(std::slice::from_ref(column))).collect()
     }
 
-    /// The part of a key, different for each number of earlier divisions.
+    /// The part that a key belongs to; a part that is divided again is divided by another hash.
     pub(super) fn part(&self, key: &[u8], depth: u32, parts: usize) -> usize {
         let parts = u64::try_from(parts).unwrap_or(1).max(1);
         usize::try_from(self.hasher.hash_one((depth, key)) % parts).unwrap_or(0)
@@ -89,7 +89,7 @@ struct Entry {
     key: Box<[u8]>,
     /// The batch and the row on the left; `None` if only the right side has the key.
     place: Option<(usize, usize)>,
-    /// Rows of the left that the right side has not.
+    /// Rows of the left side that the right side lacks.
     count: u64,
     /// Whether the right side has the key.
     is_matched: bool,
@@ -102,7 +102,7 @@ pub(super) struct Part {
     table: HashTable<usize>,
     entries: Vec<Entry>,
     right: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
-    /// Differences that wait: their batch and row, what they are, and which columns changed.
+    /// Pending differences: their batch and row, what they are, and which columns changed.
     found: Vec<(usize, usize, &'static str, Option<Vec<usize>>)>,
     /// The batch of the right that `found` refers to.
     current: Option<RecordBatch>,
@@ -114,7 +114,7 @@ impl Part {
     /// Reads the left side.
     ///
     /// # Errors
-    /// Two rows with one key.
+    /// Two rows with the same key.
     pub(super) fn new(
         comparing: &Comparing,
         left: impl Iterator<Item = Result<RecordBatch>>,
@@ -255,7 +255,7 @@ impl Part {
         self.removed = Some(next);
     }
 
-    /// Takes differences that wait as a batch.
+    /// Takes the pending differences as a batch.
     fn batch(&mut self, comparing: &Comparing) -> Result<RecordBatch> {
         // Both rows of a change are in one batch.
         let mut count = self.found.len().min(BATCH_ROWS);
