@@ -10,7 +10,7 @@ current folder; the first one found is read::
         warehouse: warehouse
 
 Every value is read as a string, as in PyIceberg: ``01234567``, ``on``, ``1.10`` and ``null`` are those strings
-and no numbers or booleans. Nested keys are joined by dots.
+not numbers or booleans. Nested keys are joined by dots.
 
 Environment: ``ICEFIELD_CATALOG__LOCAL__URI=...`` (or ``PYICEBERG_...``); ``_`` means ``-`` and ``__`` means ``.`` in
 the names of properties: ``ICEFIELD_CATALOG__LOCAL__S3__ACCESS_KEY_ID`` is ``s3.access-key-id``.
@@ -117,7 +117,7 @@ def _find_file() -> Path | None:
 
 
 def _own_folders() -> Iterator[Path]:
-    """Yield the home of the user and the working directory, as far as there are such."""
+    """Yield the home of the user and the working directory, if they exist."""
     from pathlib import Path
 
     # A user whose number the system does not know has no home, as in containers; a working directory may be deleted.

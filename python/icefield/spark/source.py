@@ -53,7 +53,7 @@ _FILTER_PLANNER = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class Source(DataSource):
-    """Iceberg tables for Spark; a class for Spark, not for people."""
+    """The data source of Iceberg tables; Spark creates it, not users."""
 
     #: The table whose columns Spark has; it keeps this object with them, for every query on a DataFrame or a view.
     table_uuid: str | None = None
@@ -89,7 +89,7 @@ class Source(DataSource):
         return kind(options, schema, self.table_uuid)
 
     def streamReader(self, schema: st.StructType) -> StreamReader:  # noqa: N802
-        """Return a reader of what is appended. Its calls check the options: Spark hides errors of this one."""
+        """Return a reader of appended rows. Its methods check the options, because Spark hides errors raised here."""
         self._has_reader = True
         return STREAM_READER(self.options, schema, self.table_uuid)
 
@@ -137,7 +137,7 @@ class Reader(DataSourceReader):
 
     @sentence
     def partitions(self) -> list[InputPartition]:
-        """Plan the scan: a partition a group of files, or of manifests."""
+        """Plan the scan: one partition for each group of files, or of manifests."""
         options = self._options
         table, what = options.target()
         require_same(table, self._table_uuid)

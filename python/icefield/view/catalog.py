@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ViewCatalog", "ViewDefinition"]
 
-#: How often a view is replaced on top of what others made of it meanwhile, and the first wait between, in seconds.
+#: Attempts to replace a view that others change meanwhile, and the first wait between them, in seconds.
 _TRIES = 8
 _WAIT = 0.02
 
@@ -50,7 +50,7 @@ class ViewDefinition:
 
 
 class ViewCatalog(ABC):
-    """The views of a catalog; a catalog without views refuses to create one, and has none."""
+    """The views of a catalog; a catalog that does not support views lists none, and refuses to create one."""
 
     name: str
     properties: dict[str, str]

@@ -38,8 +38,8 @@ def converted(
 ) -> DataFrame:
     """Return rows with columns in the wanted types, as Spark stores values into a table, and other columns as they are.
 
-    Fields of structs are found by name. A number that does not fit is an error of the task, a text for a number one of
-    the plan; both are Spark's own.
+    Fields of structs are found by name. Spark raises the errors itself: for a number that does not fit
+    in the task, for text in place of a number in the plan.
 
     Parameters
     ----------
@@ -53,7 +53,8 @@ def converted(
     Raises
     ------
     ValidationError
-        If a struct has a field that the table's has not, or lacks one: Spark would drop it, or make it null.
+        If a struct has a field that the table's struct lacks, or lacks one of its fields: Spark would drop the
+        field, or make it null.
 
     """
     given = rows.schema
@@ -104,7 +105,7 @@ def _nullable(kind: st.DataType) -> st.DataType:
 
 
 def defaults(schema: Schema) -> dict[str, Column]:
-    """Return what columns have in rows that are written without them, where it is not null."""
+    """Return the defaults of columns in rows that lack them, where they are not null."""
     found = {}
     for field in schema.fields:
         if field.write_default is not None:
@@ -113,7 +114,7 @@ def defaults(schema: Schema) -> dict[str, Column]:
 
 
 def default_column(field: NestedField) -> Column:
-    """Return what a column has in rows that are written without it, in its type of Spark."""
+    """Return the default of a column in rows that lack it, in its Spark type."""
     value, kind = field.write_default, str(field.field_type)
     if kind in {"timestamp_ns", "timestamptz_ns"} and value is not None:
         value = value // 1000  # Spark has microseconds

@@ -176,8 +176,8 @@ class ManageSnapshots(MetadataChange):
     def cherry_pick(self, snapshot_id: int) -> Self:
         """Apply the changes of a snapshot on top of ``main``; this publishes a staged snapshot.
 
-        If the parent of the snapshot is the current snapshot of ``main``, then ``main`` moves to the snapshot. Otherwise
-        the snapshot must be an append, or a replacement of partitions that have not changed since, and a new snapshot
+        If the parent of the snapshot is the current snapshot of ``main``, then ``main`` moves to it. Otherwise the
+        snapshot must be an append, or a replacement of partitions that have not changed since, and a new snapshot
         adds and removes the same files. Only other cherry-picks can follow in the same change.
 
         Raises

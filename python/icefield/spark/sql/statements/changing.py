@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["delete", "merge", "update"]
 
-#: What changes of rows call the table and the rows of a merge.
+#: The names that changes of rows use for the table and for the rows of a merge.
 _TARGET, _SOURCE = "target", "source"
 
 
@@ -106,7 +106,7 @@ def _add(
     *,
     evolve: bool,
 ) -> None:
-    """Add a clause; in those about one side, columns without a name in front are of that side."""
+    """Add a clause; in those about one side, columns without a qualifier are of that side."""
     mine, other = sides
     if clause.match == "not matched":
         sides = [replace(mine, known=frozenset()), replace(other, columns=other.known)]
@@ -182,7 +182,7 @@ def _assigned(
 
 
 def _path(name: Name, side: Side) -> tuple[str, ...]:
-    """Return the path of a column, without what its table is called."""
+    """Return the path of a column, without the name of its table."""
     lowered = tuple(part.lower() for part in name.parts)
     for width in range(len(lowered) - 1, 0, -1):
         if lowered[:width] in side.names:
