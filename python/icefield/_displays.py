@@ -26,7 +26,7 @@ def spec_html(spec: PartitionSpec) -> str:
     title = f"Partition spec {spec.spec_id}"
     if not spec.fields:
         return html_of(f"{title}: not partitioned")
-    rows = [(field.field_id, field.name, field.transform, _columns(field.source_ids)) for field in spec.fields]
+    rows = [(field.field_id, field.name, field.transform, _id_list(field.source_ids)) for field in spec.fields]
     return html_of(title, None, (("id", "field", "transform", "column id"), rows))
 
 
@@ -35,7 +35,7 @@ def order_html(order: SortOrder) -> str:
     title = f"Sort order {order.order_id}"
     if not order.fields:
         return html_of(f"{title}: not sorted")
-    rows = [(field.transform, _columns(field.source_ids), field.direction, field.null_order) for field in order.fields]
+    rows = [(field.transform, _id_list(field.source_ids), field.direction, field.null_order) for field in order.fields]
     return html_of(title, None, (("transform", "column id", "direction", "nulls"), rows))
 
 
@@ -69,5 +69,5 @@ def reference_html(reference: SnapshotRef) -> str:
     return html_of(str(reference.snapshot_ref_type).capitalize(), facts)
 
 
-def _columns(ids: list[int]) -> str:
+def _id_list(ids: list[int]) -> str:
     return ", ".join(map(str, ids))

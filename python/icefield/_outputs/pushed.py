@@ -130,7 +130,7 @@ def _fits(kind: str, value: object) -> bool:
         case "int" | "long", int():
             return True
         case "float" | "double", int() | float():
-            return _plain(kind, value)
+            return _is_ordinary_number(kind, value)
         case "string", str():
             return True
         case "date", datetime():
@@ -143,7 +143,7 @@ def _fits(kind: str, value: object) -> bool:
             return False
 
 
-def _plain(kind: str, value: float) -> bool:
+def _is_ordinary_number(kind: str, value: float) -> bool:
     """Whether a number is no zero and no NaN, and a value of the type."""
     try:
         number = float(value)

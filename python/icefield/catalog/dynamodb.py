@@ -75,7 +75,7 @@ class DynamoDbCatalog(MetastoreCatalog):
             if error.code == "ResourceNotFoundException":
                 return None
             raise
-        return _texts(answer["Item"]) if "Item" in answer else None
+        return _attributes(answer["Item"]) if "Item" in answer else None
 
     def _query(self, condition: str, values: Mapping[str, str], index: str | None = None) -> list[dict[str, str]]:
         given = {f":{name}": {"S": value} for name, value in values.items()}
@@ -95,7 +95,7 @@ class DynamoDbCatalog(MetastoreCatalog):
             if error.code == "ResourceNotFoundException":
                 return []
             raise
-        return [_texts(item) for page in pages for item in page["Items"]]
+        return [_attributes(item) for page in pages for item in page["Items"]]
 
     def _transact(self, *parts: dict[str, dict[str, Any]]) -> None:
         """Carry out several changes or none; sent again, it is the same transaction."""
@@ -364,7 +364,7 @@ def _exists(namespace: str) -> dict[str, dict[str, Any]]:
     return {"ConditionCheck": {"Key": _key(_NAMESPACE, namespace), "ConditionExpression": condition}}
 
 
-def _texts(item: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+def _attributes(item: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     return {name: text for name, value in item.items() for text in value.values()}
 
 

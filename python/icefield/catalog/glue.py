@@ -153,7 +153,7 @@ class GlueCatalog(MetastoreCatalog):
             "Parameters": {**table.get("Parameters", {}), TABLE_TYPE: "ICEBERG", LOCATION: new, **previous},
             "StorageDescriptor": {
                 **table.get("StorageDescriptor", {}),
-                "Columns": _columns(metadata),
+                "Columns": _glue_columns(metadata),
                 "Location": metadata.location,
             },
         }
@@ -340,7 +340,7 @@ def _database_input(name: str, properties: Mapping[str, str]) -> dict[str, Any]:
     return {"Name": name, "Parameters": parameters, **{key: value for key, value in own.items() if value}}
 
 
-def _columns(metadata: TableMetadata) -> list[dict[str, Any]]:
+def _glue_columns(metadata: TableMetadata) -> list[dict[str, Any]]:
     columns = []
     for field, is_current in columns_of(metadata):
         column: dict[str, Any] = {

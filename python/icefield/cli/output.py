@@ -32,7 +32,7 @@ def print_json(value: object) -> None:
 
 def as_json(value: object) -> str:
     """Return JSON, with strings for values that JSON cannot represent (dates, decimals, bytes)."""
-    return json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
+    return json.dumps(value, indent=2, ensure_ascii=False, default=_json_default)
 
 
 def print_grid(
@@ -94,7 +94,7 @@ def _print_down(console: Console, columns: Sequence[str], rows: Sequence[Sequenc
             continue
         console.print(Text(f"row {number}", style="bold"))
         for column, cell in cells:
-            console.print(Text(f"{printable(column)}: {_text(cell)}"))
+            console.print(Text(f"{printable(column)}: {_cell_text(cell)}"))
     empty = [printable(column) for at, column in enumerate(columns) if all(row[at] is None for row in rows)]
     if empty:
         console.print(Text(f"{'null in every row' if rows else 'no rows; the columns are'}: {', '.join(empty)}"))
@@ -117,8 +117,8 @@ def _grid(
     )
     for at, column in enumerate(columns):
         cells = [row[at] for row in rows if row[at] is not None]
-        width = max((cell_len(line) for cell in (column, *cells) for line in _text(cell).split("\n")), default=0)
-        number = bool(cells) and all(_NUMBER.fullmatch(_text(cell)) for cell in cells)
+        width = max((cell_len(line) for cell in (column, *cells) for line in _cell_text(cell).split("\n")), default=0)
+        number = bool(cells) and all(_NUMBER.fullmatch(_cell_text(cell)) for cell in cells)
         grid.add_column(
             Text(printable(column)),
             overflow="fold" if whole else "ellipsis",
@@ -126,7 +126,7 @@ def _grid(
             min_width=width if number else min(width, _NARROW),
         )
     for row in rows:
-        grid.add_row(*(Text("" if cell is None else _text(cell)) for cell in row))
+        grid.add_row(*(Text("" if cell is None else _cell_text(cell)) for cell in row))
     return grid
 
 
@@ -143,15 +143,15 @@ def print_done(sentence: str, document: Mapping[str, object]) -> None:
         print_text(sentence)
 
 
-def _text(cell: object) -> str:
+def _cell_text(cell: object) -> str:
     if isinstance(cell, dict | list):
-        return printable(json.dumps(cell, ensure_ascii=False, default=_plain))
+        return printable(json.dumps(cell, ensure_ascii=False, default=_json_default))
     if isinstance(cell, datetime):
         return cell.isoformat(sep=" ")
     return printable(str(cell), keep="\n")
 
 
-def _plain(value: object) -> str:
+def _json_default(value: object) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).hex()
     return str(value)

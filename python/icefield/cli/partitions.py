@@ -38,10 +38,10 @@ class PartitionTexts:
         if fields is None:
             every = {name: how for spec in self._specs.values() for name, how in spec.items()}
             fields = {name: every[name] for name, value in given.items() if value is not None and name in every}
-        return ", ".join(f"{name}={_text(given.get(name), *how)}" for name, how in fields.items())
+        return ", ".join(f"{name}={_value_text(given.get(name), *how)}" for name, how in fields.items())
 
 
-def _text(value: object, transform: Transform | None, kind: Type | None) -> str:
+def _value_text(value: object, transform: Transform | None, kind: Type | None) -> str:
     if value is None or transform is None or kind is None:
         return "null" if value is None else str(value)
     try:

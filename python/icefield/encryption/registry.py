@@ -55,7 +55,7 @@ def client_of(properties: Mapping[str, str]) -> KeyManagementClient | None:
         found: object = _of_kind(kind.lower())
         what = f"{_TYPE}={kind}"
     elif name:
-        found, what = _named(name), f"{_IMPL}={name}"
+        found, what = _client_by_name(name), f"{_IMPL}={name}"
     else:
         return None
     if not isinstance(found, type) or not issubclass(found, KeyManagementClient):
@@ -78,7 +78,7 @@ def _of_kind(kind: str) -> object:
     return installed[kind].load()
 
 
-def _named(name: str) -> object:
+def _client_by_name(name: str) -> object:
     if own := _OF_JAVA.get(name):
         return own
     if name.startswith("org.apache.iceberg."):

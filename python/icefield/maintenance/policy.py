@@ -82,7 +82,7 @@ def load(config: str | Path | Mapping[str, object]) -> MaintenanceConfig:
         raise InvalidArgumentError(f"{place}: policies must be a list with at least one policy")
     catalog = known.get("catalog")
     return MaintenanceConfig(
-        None if catalog is None else _text(catalog, f"{place}: catalog"),
+        None if catalog is None else _required_text(catalog, f"{place}: catalog"),
         tuple(_policy(one, f"{place}: policies[{number}]") for number, one in enumerate(policies)),
     )
 
@@ -96,13 +96,13 @@ def _policy(given: object, place: str) -> Policy:
     if not isinstance(given, Mapping):
         raise InvalidArgumentError(f"{place}: expected a mapping with tables and tasks")
     known = _known(given, ("tables", "except", *TASKS), place)
-    tables = _texts(known.get("tables"), f"{place}.tables")
+    tables = _text_list(known.get("tables"), f"{place}.tables")
     if not tables:
         raise InvalidArgumentError(f"{place}: tables is missing: a list of names or patterns, such as nyc.*")
     tasks = {name: _settings(name, known[name], f"{place}.{name}") for name in TASKS if name in known}
     if not tasks:
         raise InvalidArgumentError(f"{place}: there is no task; known are {', '.join(TASKS)}")
-    return Policy(tables, _texts(known.get("except"), f"{place}.except"), MappingProxyType(tasks))
+    return Policy(tables, _text_list(known.get("except"), f"{place}.except"), MappingProxyType(tasks))
 
 
 def _settings(task: str, given: object, place: str) -> Settings:
@@ -127,20 +127,20 @@ def _known(
     return given
 
 
-def _text(value: object, place: str) -> str:
+def _required_text(value: object, place: str) -> str:
     if not isinstance(value, str) or not value:
         raise InvalidArgumentError(f"{place}: expected text, got {value!r:.40}")
     return value
 
 
-def _texts(value: object, place: str) -> tuple[str, ...]:
+def _text_list(value: object, place: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if isinstance(value, str):
-        return (_text(value, place),)
+        return (_required_text(value, place),)
     if not isinstance(value, Sequence):
         raise InvalidArgumentError(f"{place}: expected a list of texts, got {value!r:.40}")
-    return tuple(_text(one, f"{place}[{number}]") for number, one in enumerate(value))
+    return tuple(_required_text(one, f"{place}[{number}]") for number, one in enumerate(value))
 
 
 def _count(value: object, place: str) -> int:
@@ -195,14 +195,14 @@ _SETTINGS: Final[Mapping[str, Mapping[str, _Check]]] = {
     "compact": {
         "min-files": _count,
         "min-share": _share,
-        "strategy": _text,
-        "sort-order": _text,
+        "strategy": _required_text,
+        "sort-order": _required_text,
         "options": _options,
     },
     "rewrite-position-deletes": {"min-files": _count, "options": _options},
     "remove-dangling-deletes": {},
     "rewrite-manifests": {"min-count": _count},
-    "statistics": {"columns": _texts, "every": _age},
+    "statistics": {"columns": _text_list, "every": _age},
     "expire-snapshots": {"older-than": _age, "retain-last": _count, "clean-expired-metadata": _flag},
     "remove-orphans": {"every": _age, "older-than": _orphan_age},
 }

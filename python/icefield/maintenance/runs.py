@@ -71,7 +71,7 @@ def run(
     """
     policies = config if isinstance(config, MaintenanceConfig) else load(config)
     opened = load_catalog(policies.catalog) if catalog is None else catalog
-    names, unmatched = _names(opened, policies)
+    names, unmatched = _tables_of_policies(opened, policies)
     reports: list[TaskReport] = []
     with other_tables_loaded_once():
         for name in names:
@@ -85,7 +85,7 @@ def run(
     return MaintenanceReport(reports, dry_run, unmatched)
 
 
-def _names(catalog: Catalog, config: MaintenanceConfig) -> tuple[list[tuple[str, ...]], list[str]]:
+def _tables_of_policies(catalog: Catalog, config: MaintenanceConfig) -> tuple[list[tuple[str, ...]], list[str]]:
     """Return the tables of the policies, and the patterns that no table matches."""
     given = list(dict.fromkeys(one for policy in config.policies for one in policy.tables))
     patterns = [one for one in given if is_pattern(one)]

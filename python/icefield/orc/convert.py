@@ -150,7 +150,7 @@ def json_lines(file: ORCFile, columns: list[str] | None = None, rows: range | No
         values = [column.to_pylist() for column in batch.columns]
         for row in zip(*values, strict=True) if values else [()] * batch.num_rows:
             shown = {
-                name: _plain(value, kind) for name, value, kind in zip(batch.schema.names, row, kinds, strict=True)
+                name: _json_of(value, kind) for name, value, kind in zip(batch.schema.names, row, kinds, strict=True)
             }
             yield json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
 
@@ -262,17 +262,17 @@ def _write_csv(file: ORCFile, out: IO[bytes], delimiter: str, header: bool) -> N
             writer.write_batch(batch)
 
 
-def _plain(value: Value, kind: pa.DataType) -> Value:
+def _json_of(value: Value, kind: pa.DataType) -> Value:
     """Bring a value to what JSON holds."""
     types = require("pyarrow").types
     if value is None:
         return None
     if types.is_map(kind):
-        return [{"key": _plain(key, kind.key_type), "value": _plain(item, kind.item_type)} for key, item in value]
+        return [{"key": _json_of(key, kind.key_type), "value": _json_of(item, kind.item_type)} for key, item in value]
     if types.is_struct(kind):
-        return {field.name: _plain(value[field.name], field.type) for field in kind}
+        return {field.name: _json_of(value[field.name], field.type) for field in kind}
     if types.is_list(kind):
-        return [_plain(item, kind.value_type) for item in value]
+        return [_json_of(item, kind.value_type) for item in value]
     # The values of a union do not say which variant they are of.
     return _leaf(value)
 

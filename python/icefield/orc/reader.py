@@ -228,7 +228,7 @@ class ORCFile:
 
         """
         threads = _threads(use_threads)
-        return self._file.read(_names(columns), predicate=predicate, rows=_span(rows), threads=threads).to_pyarrow()
+        return self._file.read(_listed(columns), predicate=predicate, rows=_span(rows), threads=threads).to_pyarrow()
 
     def to_reader(
         self,
@@ -262,7 +262,7 @@ class ORCFile:
         """
         threads = _threads(use_threads)
         stream = self._file.stream(
-            _names(columns), predicate=predicate, rows=_span(rows), batch_size=batch_size, threads=threads
+            _listed(columns), predicate=predicate, rows=_span(rows), batch_size=batch_size, threads=threads
         )
         reader: pa.RecordBatchReader = require("pyarrow").RecordBatchReader.from_stream(stream)
         return reader
@@ -285,7 +285,7 @@ class ORCFile:
             The rows of the stripe.
 
         """
-        read = self._file.read_stripe(n, _names(columns), predicate=predicate)
+        read = self._file.read_stripe(n, _listed(columns), predicate=predicate)
         batch: pa.RecordBatch = require("pyarrow").record_batch(read)
         return batch
 
@@ -312,7 +312,7 @@ class ORCFile:
 
         """
         pyarrow = require("pyarrow")
-        batches = self._file.batches(_names(columns), predicate=predicate, rows=_span(rows), batch_size=batch_size)
+        batches = self._file.batches(_listed(columns), predicate=predicate, rows=_span(rows), batch_size=batch_size)
         while (batch := batches.next_batch()) is not None:
             yield pyarrow.record_batch(batch)
 
@@ -430,7 +430,7 @@ def _threads(use_threads: bool) -> int:
     return (os.cpu_count() or 1) if use_threads else 1
 
 
-def _names(columns: Columns) -> list[str | int] | None:
+def _listed(columns: Columns) -> list[str | int] | None:
     return None if columns is None else list(columns)
 
 

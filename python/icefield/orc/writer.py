@@ -162,7 +162,7 @@ class ORCWriter:
             "use_threads": use_threads,
         }
         self._closed = False
-        self._writer = OrcWriter(_named(where), options, schema=schema, storage=Storage(storage or {}))
+        self._writer = OrcWriter(_path_or_file(where), options, schema=schema, storage=Storage(storage or {}))
 
     @property
     def is_open(self) -> bool:
@@ -264,7 +264,7 @@ def merge_files(
 
     """
     files = [file if isinstance(file, bytes) else _path(file) for file in inputs]
-    orc_merge(files, _named(output), storage=Storage(storage or {}))
+    orc_merge(files, _path_or_file(output), storage=Storage(storage or {}))
 
 
 def _path(where: str | os.PathLike[str]) -> str:
@@ -275,5 +275,5 @@ def _path(where: str | os.PathLike[str]) -> str:
     return str(Path(where).absolute())
 
 
-def _named(where: Where) -> str | IO[bytes]:
+def _path_or_file(where: Where) -> str | IO[bytes]:
     return _path(where) if isinstance(where, str | os.PathLike) else where

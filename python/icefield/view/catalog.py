@@ -135,7 +135,7 @@ class ViewCatalog(ABC):
             **property_texts(properties),
             **self._view_properties("view-override."),
         }
-        return self.create_defined_view(identifier, ViewDefinition(_columns(schema), version, location, given))
+        return self.create_defined_view(identifier, ViewDefinition(_schema_json(schema), version, location, given))
 
     def create_defined_view(self, identifier: IdentifierLike, definition: ViewDefinition) -> View:  # noqa: ARG002
         """Create a view by its definition; `create_view` calls it."""
@@ -174,7 +174,7 @@ class ViewCatalog(ABC):
 
         """
         version = _version(identifier, queries, default_namespace, default_catalog)
-        columns = _columns(schema)
+        columns = _schema_json(schema)
         given = {**property_texts(properties), **self._view_properties("view-override.")}
         for attempt in range(_TRIES):
             known = self.load_view(identifier)
@@ -316,7 +316,7 @@ def _version(
     return replace(given, timestamp_ms=time.time_ns() // 1_000_000)
 
 
-def _columns(schema: SchemaLike) -> dict[str, Any]:
+def _schema_json(schema: SchemaLike) -> dict[str, Any]:
     """Return the JSON of a schema, with field ids."""
     staged = TableState.stage(Storage({}), schema_of(schema), "file:///nowhere", [], [], {"format-version": "3"})
     columns: dict[str, Any] = json.loads(staged.schema().to_json())

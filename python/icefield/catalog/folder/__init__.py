@@ -449,10 +449,10 @@ _NO_PROPERTIES = "namespaces of a folder catalog have no properties, as they are
 
 def _same(one: str, other: str) -> bool:
     """Return whether two locations are the same, whose schemes programs write in different ways."""
-    return _plain(one) == _plain(other)
+    return _canonical_location(one) == _canonical_location(other)
 
 
-def _plain(location: str) -> str:
+def _canonical_location(location: str) -> str:
     scheme, colon, rest = location.rstrip("/").partition(":")
     kind = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "abfss", "wasbs": "abfss"}.get(scheme, scheme)
     return f"{kind}{colon}{rest.lstrip('/')}"

@@ -40,7 +40,7 @@ def diff_tables(
     SNAPSHOT is the id of a snapshot, or the name of a branch or tag. The exit code is 1 if rows differ.
     """
     sides = [_scan(context, name, row_filter, columns) for name in (a, b)]
-    found = diff(*sides, keys=_names(keys))
+    found = diff(*sides, keys=_split_names(keys))
     shown: list[dict[str, object]] = []
     if limit:
         for batch in found.to_arrow_batch_reader():
@@ -77,7 +77,7 @@ def diff_tables(
 def _scan(context: click.Context, name: str, row_filter: str | None, columns: str | None) -> DataScan:
     table, at, snapshot = name.rpartition("@")
     opened = table_of(context, table if at else name)
-    selected = _names(columns) or ("*",)
+    selected = _split_names(columns) or ("*",)
     if not at:
         return opened.scan(row_filter, selected)
     if snapshot.isdecimal() and snapshot not in opened.refs():
@@ -85,5 +85,5 @@ def _scan(context: click.Context, name: str, row_filter: str | None, columns: st
     return opened.scan(row_filter, selected, ref=snapshot)
 
 
-def _names(given: str | None) -> tuple[str, ...] | None:
+def _split_names(given: str | None) -> tuple[str, ...] | None:
     return None if given is None else tuple(part.strip() for part in given.split(","))

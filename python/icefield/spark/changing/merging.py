@@ -370,7 +370,7 @@ class _Merging:
                 raise ValidationError(f"column {missing[0]}: missing in the data; with schema_mode='subset' it may be")
         if self._rules.extra_columns == "ignore" and self._rules.schema_mode != "strict":
             return
-        said = " ".join([self._text_of_on, *(_text(clause) for clause in self._clauses)])
+        said = " ".join([self._text_of_on, *(_clause_text(clause) for clause in self._clauses)])
         for name in self._source_names:
             if name not in given and not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said):
                 raise ValidationError(
@@ -535,6 +535,6 @@ def _chosen(number: int, label: str | None, others: str | None) -> str | None:
     return f"CASE WHEN {_CLAUSE} = {number} THEN {label}{rest} END"
 
 
-def _text(clause: Clause) -> str:
+def _clause_text(clause: Clause) -> str:
     values = [str(value) for value in (clause.values or {}).values() if isinstance(value, (str, Column))]
     return " ".join([*values, "" if clause.given is None else str(clause.given)])

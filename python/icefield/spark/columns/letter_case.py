@@ -38,7 +38,7 @@ def named_as_table(df: DataFrame, schema: Schema) -> DataFrame:
         return df
     types = {field.name: field.field_type for field in schema.fields}
     given = df.schema.fields
-    names = _named([field.name for field in given], types, "")
+    names = _names_in_table([field.name for field in given], types, "")
     nested = {}
     for field, name in zip(given, names, strict=True):
         kind = _renamed(field.dataType, types[name], name) if name in types else field.dataType
@@ -50,7 +50,7 @@ def named_as_table(df: DataFrame, schema: Schema) -> DataFrame:
     return df.withColumnsRenamed(other) if other else df
 
 
-def _named(given: Sequence[str], known: Iterable[str], path: str) -> list[str]:
+def _names_in_table(given: Sequence[str], known: Iterable[str], path: str) -> list[str]:
     """Return the names of the table for names of the rows."""
     own: dict[str, list[str]] = {}
     for name in known:
@@ -72,7 +72,7 @@ def _renamed(kind: st.DataType, like: Type, path: str) -> st.DataType:
     if isinstance(kind, st.StructType) and like.is_struct:
         types: Mapping[str, Type] = {field.name: field.field_type for field in like.fields}
         fields = []
-        for field, name in zip(kind.fields, _named(kind.names, types, f"{path}."), strict=True):
+        for field, name in zip(kind.fields, _names_in_table(kind.names, types, f"{path}."), strict=True):
             child = _renamed(field.dataType, types[name], f"{path}.{name}") if name in types else field.dataType
             fields.append(st.StructField(name, child, field.nullable, field.metadata))
         return st.StructType(fields)

@@ -25,7 +25,7 @@ def quoted_name(*parts: str) -> str:
 
 def quoted_text(text: str) -> str:
     """Return a string as SQL."""
-    return _text(text).sql(dialect="spark")
+    return _string_literal(text).sql(dialect="spark")
 
 
 def literal(value: object) -> str:
@@ -53,7 +53,7 @@ def _cast(text: str, kind: str) -> Expr:
     return exp.cast(exp.Literal.string(text), kind, dialect="spark")
 
 
-def _text(value: str) -> Expr:
+def _string_literal(value: str) -> Expr:
     if "\0" not in value:
         return exp.Literal.string(value)
     # sqlglot writes \0, which together with digits behind it is another character to Spark.
@@ -125,7 +125,7 @@ _TREES: tuple[tuple[Any, Callable[[Any], Expr]], ...] = (
     (type(None), lambda _: exp.Null()),
     (bool, lambda value: exp.Boolean(this=value)),
     (int, _integer),
-    (str, _text),
+    (str, _string_literal),
     (float, _double),
     (Decimal, _decimal),
     # As Spark takes it: without a zone it is of Python's.

@@ -44,7 +44,7 @@ class Snapshots(list[Snapshot]):
         return counted(len(self), "snapshot") + (f", the newest {_MOST} of them" if left_out else "")
 
     def __repr__(self) -> str:
-        return _text(self._title(), *self._grid())
+        return _text_table(self._title(), *self._grid())
 
     def _repr_html_(self) -> str:
         return html_of(self._title(), None, self._grid())
@@ -78,13 +78,13 @@ class References(dict[str, SnapshotRef]):
         return counted(len(self), "branch or tag") if len(self) == 1 else f"{len(self):,} branches and tags"
 
     def __repr__(self) -> str:
-        return _text(self._title(), *self._grid())
+        return _text_table(self._title(), *self._grid())
 
     def _repr_html_(self) -> str:
         return html_of(self._title(), None, self._grid())
 
 
-def _text(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def _text_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     cells = [list(headings), *(["" if cell is None else printable(str(cell)) for cell in row] for row in rows)]
     if len(cells) == 1:
         return title

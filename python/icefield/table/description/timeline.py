@@ -44,7 +44,7 @@ def text_of(title: str, metadata: TableMetadata) -> str:
     wide = 2 * lanes.width
     for point, row in zip(lanes.points, rows, strict=True):
         cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        lines.append(f"{_marks(lanes, point).ljust(wide)} {cells}  {_names(point)}".rstrip())
+        lines.append(f"{_marks(lanes, point).ljust(wide)} {cells}  {_ref_labels(point)}".rstrip())
         lines += _forks(lanes, point)
     lines += [f"{time_of(at)}: snapshot {snapshot_id} became current again" for at, snapshot_id in _moves(metadata)]
     return printable("\n".join(lines), keep="\n")
@@ -65,7 +65,7 @@ def _added(snapshot: Snapshot) -> str:
     return " ".join(f"{sign}{int(text):,}" for sign, text in found if text.isascii() and text.isdigit() and int(text))
 
 
-def _names(point: Point) -> str:
+def _ref_labels(point: Point) -> str:
     names = [*(f"[{name}]" for name in point.branches), *(f"(tag {name})" for name in point.tags)]
     return " ".join(names)
 
@@ -138,7 +138,7 @@ def svg_of(title: str, metadata: TableMetadata) -> str:
     Text has the colour of the text around the picture, so that it is seen on light and on dark pages.
     """
     lanes = lanes_of(metadata, _MOST_IN_PICTURE)
-    columns, width = _columns(lanes.points)
+    columns, width = _positions(lanes.points)
     bottom = _TOP + lanes.width * _LANE
     drawn = [_edge(point, columns) for point in lanes.points if point.parent is not None]
     drawn += [_tags(point, columns[point.at]) for point in lanes.points if point.tags]
@@ -156,7 +156,7 @@ def svg_of(title: str, metadata: TableMetadata) -> str:
     )
 
 
-def _columns(points: Iterable[Point]) -> tuple[list[int], int]:
+def _positions(points: Iterable[Point]) -> tuple[list[int], int]:
     """Return where each point stands: its names have room before the next one."""
     columns, x = [], _LEFT
     for point in points:

@@ -456,13 +456,13 @@ def _request(
         "case_sensitive": case_sensitive,
         "branch": branch,
         "snapshot_properties": summary_entries(snapshot_properties, idempotency_key),
-        "options": _texts(options),
+        "options": _option_texts(options),
         "memory_limit": memory_limit,
         "dry_run": dry_run,
     }
 
 
-def _texts(options: Mapping[str, object] | None) -> dict[str, str]:
+def _option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
     """Return options as texts, as SQL passes them."""
     if options is not None and not isinstance(options, Mapping):
         raise ArgumentTypeError(f"options: expected a mapping, got {options!r:.100}")

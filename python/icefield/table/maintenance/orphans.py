@@ -125,7 +125,7 @@ class Neighbours:
         if self._catalog is not catalog:
             self._catalog, self._places = catalog, {}
         found: set[str] = set()
-        for name, load in _named(catalog):
+        for name, load in _named_places(catalog):
             found.add(name)
             known = self._places.get(name)
             if name == f"table {'.'.join(own)}":
@@ -150,7 +150,7 @@ def other_tables_loaded_once() -> Iterator[None]:
         _SHARED.reset(token)
 
 
-def _named(catalog: AnyCatalog) -> Iterator[tuple[str, Callable[[], Iterator[str]]]]:
+def _named_places(catalog: AnyCatalog) -> Iterator[tuple[str, Callable[[], Iterator[str]]]]:
     """List the tables and views of a catalog, each with a function that returns its places."""
     for namespace in _namespaces(catalog, ()):
         for identifier in catalog.list_tables(namespace):

@@ -41,7 +41,7 @@ def changed_rows(rows: ArrowStream, assignments: object) -> pa.RecordBatchReader
         if unknown := [name for name in assignments if name not in columns.names]:
             msg = f"update: the table has no column {unknown[0]!r} (there are: {', '.join(columns.names)})"
             raise InvalidArgumentError(msg)
-        names = list(_names(columns))
+        names = list(_nested_names(columns))
         change = partial(
             _assigned,
             {name: _converted(columns.field(name), value, names) for name, value in assignments.items()},
@@ -60,14 +60,14 @@ def changed_rows(rows: ArrowStream, assignments: object) -> pa.RecordBatchReader
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def _names(fields: Iterable[pa.Field], parent: str = "") -> Iterator[str]:
+def _nested_names(fields: Iterable[pa.Field], parent: str = "") -> Iterator[str]:
     """Return the names of columns, and of those inside of structs."""
     import pyarrow as pa
 
     for field in fields:
         yield parent + field.name
         if pa.types.is_struct(field.type):
-            yield from _names(field.type, f"{parent}{field.name}.")
+            yield from _nested_names(field.type, f"{parent}{field.name}.")
 
 
 def _converted(field: pa.Field, value: object, columns: list[str]) -> object:

@@ -92,10 +92,10 @@ class UpdateSpec(MetadataChange):
 
     def _effects(self) -> list[str]:
         schema = self._base.schema()
-        return changed_lines(_named(self._base.spec(), schema), _named(self.apply(), schema))
+        return changed_lines(_field_texts(self._base.spec(), schema), _field_texts(self.apply(), schema))
 
 
-def _named(spec: PartitionSpec, schema: Schema) -> list[str]:
+def _field_texts(spec: PartitionSpec, schema: Schema) -> list[str]:
     """Return the fields of a spec: ``day_month: month(day)``."""
     texts = partition_texts(spec, schema)
     return [f"{field.name}: {text}" for field, text in zip(spec.fields, texts, strict=True)]

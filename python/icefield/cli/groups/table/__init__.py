@@ -230,7 +230,7 @@ def table_head(
 ) -> None:
     """Print some rows of a table."""
     opened = table_of(context, name)
-    selected = _columns(opened, columns)
+    selected = _asked_columns(opened, columns)
     scan = opened.scan(row_filter, selected_fields=selected or ("*",), limit=limit, **moment)
     found = scan.to_arrow()
     print_grid(found.column_names, (list(row.values()) for row in found.to_pylist()))
@@ -247,7 +247,7 @@ def table_count(context: click.Context, name: str, row_filter: str | None, momen
     print_done(str(rows), {"table": name, "rows": rows})
 
 
-def _columns(table: Table, given: tuple[str, ...]) -> list[str]:
+def _asked_columns(table: Table, given: tuple[str, ...]) -> list[str]:
     """Return the columns that were asked for; a list with commas is several, unless a column has that name."""
     known = set(table.schema().column_names)
     return [part.strip() for text in given for part in ([text] if text in known else text.split(","))]

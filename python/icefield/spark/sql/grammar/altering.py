@@ -65,7 +65,7 @@ def _add_columns(cursor: Cursor) -> AlterAction:
     return AddColumns(tuple(columns))
 
 
-def _names(cursor: Cursor) -> tuple[Name, ...]:
+def _column_list(cursor: Cursor) -> tuple[Name, ...]:
     wrapped = cursor.take("(")
     names = [cursor.name("a column")]
     while cursor.take(","):
@@ -77,7 +77,7 @@ def _names(cursor: Cursor) -> tuple[Name, ...]:
 
 def _drop_columns(cursor: Cursor) -> AlterAction:
     if_exists = cursor.take("IF", "EXISTS")
-    return DropColumns(_names(cursor), if_exists)
+    return DropColumns(_column_list(cursor), if_exists)
 
 
 def _rename_column(cursor: Cursor) -> AlterAction:
@@ -238,8 +238,8 @@ _ACTIONS: tuple[tuple[tuple[str, ...], Callable[[Cursor], AlterAction]], ...] = 
     (("REPLACE", "TAG"), _reference("tag", create=False, replace=True)),
     (("DROP", "BRANCH"), _drop_reference("branch")),
     (("DROP", "TAG"), _drop_reference("tag")),
-    (("SET", "IDENTIFIER", "FIELDS"), lambda cursor: IdentifierFields(_names(cursor), drop=False)),
-    (("DROP", "IDENTIFIER", "FIELDS"), lambda cursor: IdentifierFields(_names(cursor), drop=True)),
+    (("SET", "IDENTIFIER", "FIELDS"), lambda cursor: IdentifierFields(_column_list(cursor), drop=False)),
+    (("DROP", "IDENTIFIER", "FIELDS"), lambda cursor: IdentifierFields(_column_list(cursor), drop=True)),
     (("SET", "LOCATION"), _set_location),
     (("SET", "TBLPROPERTIES"), lambda cursor: SetProperties(properties(cursor))),
     (("UNSET", "TBLPROPERTIES"), _unset),

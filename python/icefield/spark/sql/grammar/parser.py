@@ -155,7 +155,7 @@ def _create_table(how: Literal["create", "create or replace", "replace"]) -> Cal
         name = cursor.name("a table")
         if cursor.ahead("LIKE"):
             raise cursor.statement.refusal(cursor.place, "CREATE TABLE … LIKE is not supported: name the columns")
-        columns = _columns(cursor) if cursor.ahead("(") and not cursor.ahead("(", "SELECT") else ()
+        columns = _column_definitions(cursor) if cursor.ahead("(") and not cursor.ahead("(", "SELECT") else ()
         parts = _TableParts(columns)
         parts.read(cursor)
         return parts.table(name, "create if not exists" if missing else how)
@@ -163,7 +163,7 @@ def _create_table(how: Literal["create", "create or replace", "replace"]) -> Cal
     return parsed
 
 
-def _columns(cursor: Cursor) -> tuple[ColumnDefinition, ...]:
+def _column_definitions(cursor: Cursor) -> tuple[ColumnDefinition, ...]:
     cursor.expect("(")
     found = [column_definition(cursor)]
     while cursor.take(","):

@@ -32,7 +32,7 @@ def insert(cursor: Cursor) -> Insert:
     if cursor.ahead("IF", "NOT", "EXISTS"):
         raise cursor.statement.refusal(cursor.place, "IF NOT EXISTS of a partition is not supported: Iceberg has none")
     by_name = cursor.take("BY", "NAME")
-    columns = () if by_name else _columns(cursor)
+    columns = () if by_name else _columns_of_insert(cursor)
     return Insert(name, overwrite, _query(cursor), columns, by_name, partition)
 
 
@@ -47,7 +47,7 @@ def _partition(cursor: Cursor) -> tuple[tuple[Name, Piece | None], ...]:
             return tuple(found)
 
 
-def _columns(cursor: Cursor) -> tuple[Name, ...]:
+def _columns_of_insert(cursor: Cursor) -> tuple[Name, ...]:
     """Return the list of columns in front of a query, which may be in parentheses itself."""
     if not cursor.ahead("(") or any(cursor.ahead("(", word) for word in _QUERIES):
         return ()

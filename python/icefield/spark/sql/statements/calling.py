@@ -14,7 +14,7 @@ from icefield.expressions import AlwaysFalse
 from icefield.procedures import Procedure, find
 from icefield.procedures.declared import LETTER_CASE, table_parts
 from icefield.procedures.rewrites import compaction_arguments, compaction_row
-from icefield.scan import expression_of
+from icefield.scan.options import expression_of
 from icefield.spark.changing.compacting import compact
 from icefield.spark.changing.conditions import found
 from icefield.spark.columns.names import quoted

@@ -36,7 +36,7 @@ _TARGET, _SOURCE = "target", "source"
 def delete(run: Run, parsed: Delete, target: Target) -> None:
     """Delete the rows of a table for which a condition holds."""
     table, branch = written_branch(run, parsed.name, target)
-    sides = [Side.of(parsed.name, parsed.alias, _TARGET, _columns(table))]
+    sides = [Side.of(parsed.name, parsed.alias, _TARGET, _column_names(table))]
     condition = F.lit(True) if parsed.condition is None else _evaluated(run, parsed.condition, sides)
     with run.as_read(table):
         delete_rows(run.spark, table, condition, branch=branch)
@@ -45,7 +45,7 @@ def delete(run: Run, parsed: Delete, target: Target) -> None:
 def update(run: Run, parsed: Update, target: Target) -> None:
     """Change values of the rows of a table for which a condition holds."""
     table, branch = written_branch(run, parsed.name, target)
-    sides = [Side.of(parsed.name, parsed.alias, _TARGET, _columns(table))]
+    sides = [Side.of(parsed.name, parsed.alias, _TARGET, _column_names(table))]
     values = _assigned(run, table, parsed.assignments, sides, sides[0])
     condition = None if parsed.condition is None else _evaluated(run, parsed.condition, sides)
     with run.as_read(table):
@@ -56,7 +56,7 @@ def merge(run: Run, parsed: Merge, target: Target) -> None:
     """Change, delete and add rows by those of a source."""
     table, branch = written_branch(run, parsed.name, target)
     source = _source(run, parsed)
-    mine = Side.of(parsed.name, parsed.alias, _TARGET, _columns(table))
+    mine = Side.of(parsed.name, parsed.alias, _TARGET, _column_names(table))
     columns = source.columns
     other = Side.of(_source_name(run, parsed), parsed.source_alias, _SOURCE, columns)
     if mine.names & other.names:
@@ -75,7 +75,7 @@ def merge(run: Run, parsed: Merge, target: Target) -> None:
         builder.execute()
 
 
-def _columns(table: Table) -> list[str]:
+def _column_names(table: Table) -> list[str]:
     return [field.name for field in table.schema().fields]
 
 

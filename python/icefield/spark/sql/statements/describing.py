@@ -56,10 +56,10 @@ def show(run: Run, parsed: Show, target: Target) -> DataFrame:
 
 def str_of(target: Target) -> str:
     """Return the name of a table as SQL."""
-    return _named(target.catalog_name, *target.identifier)
+    return _sql_name(target.catalog_name, *target.identifier)
 
 
-def _named(*parts: str) -> str:
+def _sql_name(*parts: str) -> str:
     """Return a name as SQL, with backquotes where they are needed."""
     return ".".join(part if _PLAIN.fullmatch(part) else quoted_name(part) for part in parts)
 
@@ -121,7 +121,7 @@ def _terms(table: Table) -> list[str]:
     for field in table.spec().fields:
         if field.transform.is_void or field.source_id is None:
             continue
-        name = _named(*(schema.find_column_name(field.source_id) or field.name).split("."))
+        name = _sql_name(*(schema.find_column_name(field.source_id) or field.name).split("."))
         transform = field.transform
         width = transform.num_buckets or transform.width
         if transform.is_identity:
@@ -138,7 +138,7 @@ def _created(table: Table, name: str) -> str:
     columns = []
     for field, own in zip(spark_schema(table.schema()).fields, table.schema().fields, strict=True):
         parts = [
-            _named(field.name),
+            _sql_name(field.name),
             field.dataType.simpleString().upper() if own.field_type.is_primitive else field.dataType.simpleString(),
         ]
         parts += ["NOT NULL"] if own.required else []
@@ -174,12 +174,12 @@ def describe(run: Run, parsed: Describe, target: Target) -> DataFrame:
     if parsed.column is not None:
         return _described_column(run, parsed, _shown_schema(run, parsed, chosen))
     schema = _shown_schema(run, parsed, chosen)
-    rows = _columns(schema)
+    rows = _described_columns(schema)
     if chosen.metadata is None and (terms := _terms(table)):
         rows += [("", "", ""), ("# Partitioning", "", "")]
         rows += [(f"Part {place}", term, "") for place, term in enumerate(terms)]
     if parsed.extended and chosen.metadata is None:
-        places = _columns(table.scan(selected_fields=PLACES).projection())
+        places = _described_columns(table.scan(selected_fields=PLACES).projection())
         shown = _properties(table)
         pairs = ",".join(f"{key}={value}" for key, value in sorted(shown.items()) if key not in _RESERVED)
         rows += [
@@ -205,7 +205,7 @@ def _shown_schema(run: Run, parsed: Describe, chosen: Selected) -> Schema:
     return chosen.table.schema() if chosen.metadata is None else chosen.table.inspect.schema(chosen.metadata)
 
 
-def _columns(schema: Schema) -> list[tuple[str, str, str | None]]:
+def _described_columns(schema: Schema) -> list[tuple[str, str, str | None]]:
     docs = {field.name: field.doc for field in schema.fields}
     return [(one.name, one.dataType.simpleString(), docs[one.name]) for one in spark_schema(schema).fields]
 

@@ -140,7 +140,7 @@ def _source(spark: SparkSession, name: tuple[str, ...]) -> _Source:
 
 def _files(storage: Storage, source: _Source) -> list[str]:
     """Return the data files of the table, and refuse those of its folder that it does not have, and others."""
-    root, folders = _plain(source.location), {_plain(one) for one in source.folders}
+    root, folders = _canonical_path(source.location), {_canonical_path(one) for one in source.folders}
     if outside := sorted(one for one in folders if one != root and not one.startswith(f"{root}/")):
         raise UnsupportedFeatureError(
             f"migrate: the partition in {outside[0]} is not below {source.location}, the folder of {source.name}: "
@@ -148,10 +148,10 @@ def _files(storage: Storage, source: _Source) -> list[str]:
         )
     found = []
     for path, size in storage.list(source.location):
-        below = _plain(path).removeprefix(f"{root}/")
+        below = _canonical_path(path).removeprefix(f"{root}/")
         if not size or any(part.startswith(("_", ".")) and "=" not in part for part in below.split("/")):
             continue
-        if _plain(path).rpartition("/")[0] not in folders:
+        if _canonical_path(path).rpartition("/")[0] not in folders:
             raise UnsupportedFeatureError(
                 f"migrate: {path} is in no partition that {source.name} has: add it (MSCK REPAIR TABLE), or move it "
                 "away"
@@ -160,6 +160,6 @@ def _files(storage: Storage, source: _Source) -> list[str]:
     return found
 
 
-def _plain(path: str) -> str:
+def _canonical_path(path: str) -> str:
     """Return a path in one of the spellings that the same file has."""
     return _LOCAL.sub("/", path).rstrip("/")
