@@ -400,6 +400,12 @@ def test_files_are_no_larger_than_one_sees_into() -> None:
     assert {path: lines for path, lines in lengths.items() if lines > MOST_LINES} == {}
 
 
+def test_modules_of_the_package_have_at_most_600_lines() -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in tracked(".py") if ROOT / "python" in path.parents}
+    assert len(lengths) > 200
+    assert {path: lines for path, lines in lengths.items() if lines > 600} == {}
+
+
 def test_folders_are_no_larger_than_one_sees_into() -> None:
     """Files of a larger folder that belong together get a folder of their own."""
     counts = Counter(path.parent.relative_to(ROOT).as_posix() for path in tracked(".rs"))
