@@ -30,7 +30,7 @@ AFTER_GUIDES = """
 assert explained.files.num_rows == sum(explained.counts.values()) > 0
 [query] = spark.streams.active or [None]
 if query is not None:
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(600)
 assert sum(batches) == 3 + 2 + 3, batches
 spark.stop()
 """

@@ -39,7 +39,7 @@ def create_container(endpoint: str) -> None:
     digest = hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()
     headers["Authorization"] = f"SharedKey {ACCOUNT}:{base64.b64encode(digest).decode()}"
     request = urllib.request.Request(f"{endpoint}/{CONTAINER}?restype=container", method="PUT", headers=headers)
-    urllib.request.urlopen(request, timeout=30).close()
+    urllib.request.urlopen(request, timeout=120).close()
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     options += ["--skipApiVersionCheck", "--disableTelemetry"]
     server = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port), timeout=1).close()

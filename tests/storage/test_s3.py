@@ -36,7 +36,7 @@ def endpoint() -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while True:
             try:
                 urllib.request.urlopen(f"{url}/moto-api/data.json", timeout=1).close()
@@ -45,7 +45,7 @@ def endpoint() -> Iterator[str]:
                 if time.monotonic() > deadline or server.poll() is not None:
                     pytest.fail("moto's server does not answer")
                 time.sleep(0.2)
-        urllib.request.urlopen(urllib.request.Request(f"{url}/{BUCKET}", method="PUT"), timeout=10).close()
+        urllib.request.urlopen(urllib.request.Request(f"{url}/{BUCKET}", method="PUT"), timeout=120).close()
         yield url
     finally:
         server.kill()
