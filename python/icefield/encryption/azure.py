@@ -19,14 +19,14 @@ _ALGORITHM = "azure.keyvault.key-wrap-algorithm"
 
 
 class _Vault(Protocol):
-    """What is used of ``azure.keyvault.keys.KeyClient``."""
+    """The methods of ``azure.keyvault.keys.KeyClient`` that are used."""
 
     def get_cryptography_client(self, key_name: str) -> object:
         """Return the client of a key."""
 
 
 class AzureKeys(KeyManagementClient):
-    """Keys of Azure Key Vault (``encryption.kms-type=azure``), by azure-keyvault-keys and azure-identity.
+    """Keys of Azure Key Vault (``encryption.kms-type=azure``), using azure-keyvault-keys and azure-identity.
 
     Properties are those of Java's client: ``azure.keyvault.url`` and ``azure.keyvault.key-wrap-algorithm`` (by default
     ``RSA-OAEP-256``). The login is what ``azure.identity.DefaultAzureCredential`` finds. The id of a key is its name in
@@ -49,7 +49,7 @@ class AzureKeys(KeyManagementClient):
         self._lock = Lock()
 
     def initialize(self, properties: Mapping[str, str]) -> None:
-        """Take the properties; the service is first asked when a key is needed.
+        """Read the properties; the service is not called before a key is needed.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class AzureKeys(KeyManagementClient):
         except require("azure.core.exceptions").AzureError as error:
             raise StorageError(f"{what}: {error.message}") from error
         except (ValueError, NotImplementedError) as error:
-            # The client's own words about a URL, an id, or an algorithm that does not fit the key.
+            # Raised by the client itself: an invalid URL or id, or an algorithm that does not fit the key.
             raise InvalidArgumentError(f"{what}: {error}") from error
         return bytes(getattr(found, answer))
 

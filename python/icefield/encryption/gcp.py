@@ -20,7 +20,7 @@ _EXPIRES = "gcs.oauth2.token-expires-at"
 
 
 class GcpKeys(KeyManagementClient):
-    """Keys of Google Cloud KMS (``encryption.kms-type=gcp``), by the package google-cloud-kms.
+    """Keys of Google Cloud KMS (``encryption.kms-type=gcp``), using the package google-cloud-kms.
 
     The id of a key is its resource name, ``projects/P/locations/L/keyRings/R/cryptoKeys/K``. The login is that of
     Java's client: the access token ``gcs.oauth2.token``, valid until ``gcs.oauth2.token-expires-at`` (milliseconds
@@ -41,7 +41,7 @@ class GcpKeys(KeyManagementClient):
         self._lock = Lock()
 
     def initialize(self, properties: Mapping[str, str]) -> None:
-        """Take the login; the service is first asked when a key is needed.
+        """Read the login; the service is not called before a key is needed.
 
         Raises
         ------

@@ -1,1 +1,1 @@
-"""The groups of commands, a file each; `icefield.cli.commands` registers them."""
+"""The groups of commands, one file each; `icefield.cli.commands` registers them."""

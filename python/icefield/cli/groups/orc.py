@@ -66,7 +66,7 @@ def orc_inspect(context: click.Context, path: str, runs: bool) -> None:
 @click.option("--schema", metavar="TYPE", help="Read with another schema, as 'struct<id:bigint>'.")
 @click.pass_context
 def orc_data(context: click.Context, path: str, columns: str | None, rows: str | None, schema: str | None) -> None:
-    """Print the rows of an ORC file as JSON, one a line."""
+    """Print the rows of an ORC file as JSON, one per line."""
     _, properties = context.obj
     opened = ORCFile(path, storage=properties, schema=schema)
     names = columns.split(",") if columns else None
@@ -86,7 +86,7 @@ def orc_data(context: click.Context, path: str, columns: str | None, rows: str |
 @click.option("--compression", help="The codec of the ORC file (zstd).")
 @click.pass_context
 def orc_convert(context: click.Context, /, source: str, target: str, **options: Any) -> None:
-    """Convert CSV or JSON to ORC, or ORC to them; formats are found by the names of the files."""
+    """Convert CSV or JSON to ORC, or ORC to them; the names of the files decide the formats."""
     _, properties = context.obj
     options["format"] = options.pop("target_format")
     options["null_values"] = options.pop("nulls") or ("",)
@@ -100,7 +100,7 @@ def orc_convert(context: click.Context, /, source: str, target: str, **options: 
 def orc_check(context: click.Context, path: str) -> None:
     """Check everything in an ORC file: structure, streams, statistics, indexes, Bloom filters.
 
-    Prints what is wrong, the first of it first, and ends with 1; with 0 if nothing is.
+    Prints problems in the order of the file, and exits with 1, or with 0 if there are none.
     """
     _, properties = context.obj
     problems = check(path, storage=properties)

@@ -26,14 +26,14 @@ _SPARK, _OURS = "spark", "icefield"
 
 @dataclass(frozen=True)
 class Explanation:
-    """How a scan is read in Spark; printed it is a few lines."""
+    """How a scan is read in Spark; it prints as a few lines."""
 
-    #: A row a file: ``file_path``, ``reader`` (``spark`` or ``icefield``), ``kind`` and ``reason`` (why Spark does not
-    #: read it; null where it does), ``record_count``, ``file_size_in_bytes``.
+    #: One row per file: ``file_path``, ``reader`` (``spark`` or ``icefield``), ``kind`` and ``reason`` (why Spark does
+    #: not read it; null where it does), ``record_count``, ``file_size_in_bytes``.
     files: pa.Table
     #: How many Python tasks read the files that Spark does not.
     tasks: int
-    #: The scan, as `icefield.scan.TableScan.explain` says it.
+    #: The text of `icefield.scan.TableScan.explain`.
     scan: str
 
     @property
@@ -78,7 +78,7 @@ def explain(
     Returns
     -------
     Explanation
-        Counts, and on request a row a file; printed it is a few lines.
+        Counts, and on request one row per file; it prints as a few lines.
 
     """
     if isinstance(table, TableScan):

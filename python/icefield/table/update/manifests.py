@@ -1,4 +1,4 @@
-"""Manifests: written before a commit, and written again."""
+"""Writers of manifests, and rewrites of the manifests of a table."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ManifestWriter:
         sequence_number: int,
         file_sequence_number: int | None = None,
     ) -> Self:
-        """Add a file that the table has, with what its entry says.
+        """Add a file of the table, with the values of its entry.
 
         Parameters
         ----------
@@ -64,7 +64,7 @@ class ManifestWriter:
         return self
 
     def to_manifest_file(self) -> ManifestFile:
-        """Write the manifest if that has not happened yet, and return its description."""
+        """Write the manifest unless it is written already, and return its description."""
         if self._manifest is None:
             self._manifest = self._writer.finish()
         return self._manifest
@@ -95,7 +95,7 @@ class ManifestsPreview:
 
 
 class RewriteManifests(SnapshotChange):
-    """Manifests written again, so that entries that are read together stand together; files stay.
+    """A rewrite of manifests that groups entries that are read together; data files do not change.
 
     Made by `commit` or at the end of the ``with`` block. `cluster_by` writes manifests of data files again; without it,
     those of `delete_manifest` are replaced by those of `add_manifest`.
@@ -110,14 +110,14 @@ class RewriteManifests(SnapshotChange):
         self._added: list[ManifestFile] = []
 
     def cluster_by(self, *by: str | Callable[[pa.Table], object]) -> Self:
-        """Choose the entries that stand together, within each partition spec.
+        """Choose by what entries are grouped, within each partition spec.
 
         Parameters
         ----------
         *by
             Partition fields, ``"partition"`` for all of them, or other fields of data files such as ``"file_path"``; or
             one function, which returns a value for each row of the entries of a manifest, as `icefield.manifests.read`
-            returns them. Without any, all entries stand together.
+            returns them. Without any, all entries are one group.
 
         """
         names = [name for name in by if isinstance(name, str)]
@@ -141,7 +141,7 @@ class RewriteManifests(SnapshotChange):
         return self
 
     def delete_manifest(self, manifest: ManifestFile) -> Self:
-        """Take a manifest out, whose live files are in added ones; it must be there when the change is committed."""
+        """Remove a manifest whose live files are in added ones; the table must still have it at the commit."""
         self._deleted.append(manifest.manifest_path)
         return self
 

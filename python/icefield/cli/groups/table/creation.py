@@ -1,4 +1,4 @@
-"""The commands that create tables and take them into a catalog."""
+"""The commands that create and register tables."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def table_create(
 ) -> None:
     r"""Create a table without rows.
 
-    COLUMNS are names and types with commas between them, in the words of the specification:
+    COLUMNS are names and types, separated by commas, spelled as in the specification:
 
     \b
       id long not null, name string comment 'who', tags list<string>,
@@ -80,7 +80,7 @@ def table_create(
 @click.argument("metadata_location", metavar="FILE.json")
 @click.pass_context
 def table_register(context: click.Context, name: str, metadata_location: str) -> None:
-    """Take a table into the catalog that is in storage already, by its metadata file."""
+    """Register a table that is in storage already, by its metadata file."""
     made = catalog_of(context).register_table(name, metadata_location)
     _report(f"registered table {name} at {made.location()}", made, created=True)
 
