@@ -78,7 +78,7 @@ class MetastoreCatalog(PointerCatalog):
         Raises
         ------
         CommitStateUnknownException
-            If that cannot be found out: the change may have been made.
+            If that cannot be determined: the change may have been made.
 
         """
         try:
@@ -128,7 +128,7 @@ class MetastoreCatalog(PointerCatalog):
 
 @contextmanager
 def nothing_sent() -> Iterator[None]:
-    """Turn errors into that of a commit which was certainly not made."""
+    """Turn errors into the error of a commit that was certainly not made."""
     try:
         yield
     except CommitFailedException:
@@ -174,7 +174,7 @@ def column_type(type: iceberg.Type, zoned: str = "timestamp") -> str:
 
 
 def columns_of(metadata: TableMetadata) -> list[tuple[iceberg.NestedField, bool]]:
-    """Return the columns of all schemas by name, those of the current one first, and whether they are of that."""
+    """Return the columns of all schemas by name, each with whether the current schema has it; those come first."""
     current = metadata.schema()
     found = {field.name: (field, True) for field in current.fields}
     for schema in metadata.schemas:

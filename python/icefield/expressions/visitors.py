@@ -1,7 +1,7 @@
 """Walks over expressions, bound to a schema or not: a visitor is called for each part, children first.
 
-What turns filters into those of another engine is a `BoundBooleanExpressionVisitor`: it sees columns with their types,
-and literals as values of these.
+To turn filters into those of another engine, subclass `BoundBooleanExpressionVisitor`: it sees columns with their
+types, and literals as values of these types.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Maintenance of many tables by a policy, for cron and Airflow: `icefield maintain CONFIG` and `run`.
 
-A policy says for some tables which tasks are done, and when they are due. Whether a task is due is seen in the table
-alone, so that a second run right after the first one finds nothing to do.
+A policy lists tasks for some tables, and when they are due. The table alone shows whether a task is due, so a second
+run right after the first finds nothing to do.
 """
 
 from __future__ import annotations

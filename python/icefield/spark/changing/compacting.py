@@ -157,7 +157,7 @@ class _Wanted(TypedDict):
 
 @dataclass(frozen=True)
 class _Limits:
-    """What options say of jobs and commits; the plan has read them, so that they have values that are allowed."""
+    """Options about jobs and commits; the plan refuses invalid values."""
 
     #: The options of the plan.
     of_plan: dict[str, object]
@@ -235,7 +235,7 @@ class _Run:
         self.jobs = Jobs(self.spark, f"icefield-compaction-{self.number}")
 
     def all_or_cleaned_up(self) -> None:
-        """Rewrite and commit all groups, and delete what attempts have left that failed or were too late."""
+        """Rewrite and commit all groups, and delete the files of attempts that failed or came too late."""
         try:
             self.all()
         except CommitStateUnknownException:

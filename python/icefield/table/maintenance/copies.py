@@ -1,4 +1,4 @@
-"""Copies of a table with its history, and the rewrite of paths that other programs copy by."""
+"""Copies of a table with its history, and rewritten paths for copies by other programs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class CopiesTable(DescribesTable):
         """Copy the table with its history to another location.
 
         All snapshots, branches and tags are copied. Metadata, manifests, position delete files and deletion vectors
-        have paths of files in them, and are written with those of the copy; other files are copied as they are, several
+        contain paths of files, and are written with those of the copy; other files are copied as they are, several
         at a time, and their sizes are compared. If the location has an earlier copy, only what is new is copied. A copy
         that failed is completed by the next call; until then the location has no newer metadata file.
 

@@ -18,7 +18,7 @@ __all__ = ["OWN_BRANCH", "ChangesData"]
 
 
 class _OwnBranch(str):
-    """Tells a branch that is not named from one of the same name that is."""
+    """Distinguishes a branch that was not named from a named one of the same name."""
 
     __slots__ = ()
 
@@ -40,7 +40,7 @@ class ChangesData(ABC):
     @property
     @abstractmethod
     def _changed_metadata(self) -> TableMetadata:
-        """The metadata that a change is made of."""
+        """The metadata that a change starts from."""
 
     def _on(self, branch: str) -> str:
         """Return the branch that a change is made on.
