@@ -1,4 +1,4 @@
-"""The catalog and the tables that a command is about."""
+"""How commands open the catalog and the tables that they are given."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ def _configured() -> str:
 
 
 def location_of(path: str) -> str:
-    """Return the location of a file: a path that is there from the root on, anything else as it is."""
+    """Return the location of a file: an existing path as an absolute one, anything else unchanged."""
     local = Path(path)
     return str(local.absolute()) if local.exists() else path

@@ -43,9 +43,9 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceConfig:
-    """The policies of a catalog. The first one that matches a table is that of the table."""
+    """The policies of a catalog. The first policy that matches a table applies to it."""
 
-    #: The name of the catalog; None for the one that is configured.
+    #: The name of the catalog; None for the configured one.
     catalog: str | None
     #: The policies.
     policies: tuple[Policy, ...]
@@ -61,7 +61,7 @@ def load(config: str | Path | Mapping[str, object]) -> MaintenanceConfig:
     Parameters
     ----------
     config
-        A YAML file, or what such a file has: ``catalog`` and ``policies``.
+        A YAML file, or its contents as a mapping: ``catalog`` and ``policies``.
 
     Raises
     ------

@@ -37,11 +37,11 @@ TableClass_co = TypeVar("TableClass_co", bound="Committing", covariant=True)
 
 
 class Committing(Protocol):
-    """What a transaction is of: a table, or a branch of one."""
+    """The target of a transaction: a table, or a branch of one."""
 
     @property
     def _now(self) -> TableState:
-        """The state that the changes are made of."""
+        """The state that the changes start from."""
 
     def commit_changes(self, changes: CoreTransaction) -> None:
         """Commit the changes of a transaction."""
@@ -148,7 +148,7 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
 
         """
         self._check_open()
-        # First, as it raises where a change of this transaction is under way that waits for this call.
+        # First, because it raises if a change of this transaction is under way that waits for this call.
         is_empty = self._changes.is_empty
         self._finished = True
         if not is_empty:
