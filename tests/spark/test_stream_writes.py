@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 pytest.importorskip("icefield.spark")
 
+from pyspark.sql import Row
+
 import icefield.spark as ice_spark
 from icefield.spark.sinks import stream
 from icefield.spark.sinks.epochs import epoch
@@ -81,8 +83,10 @@ class Query:
             )
             for module in ("sinks.stream", "writes.writing", "sessions.audit"):
                 self.monkeypatch.setattr(f"icefield.spark.{module}.TaskContext.get", lambda context=context: context)
-            batches_of_task = iter([] if batch is None else [batch])
-            results.append(pickle.loads(pickle.dumps(pickle.loads(sent).write(batches_of_task))))
+            given: list[Any] = [] if batch is None else [batch]
+            if stream.STREAM_WRITER is stream.StreamRowWriter:
+                given = [Row(**one) for batch in given for one in batch.to_pylist()]
+            results.append(pickle.loads(pickle.dumps(pickle.loads(sent).write(iter(given)))))
         return results
 
     def run(self, number: int, *batches: pa.RecordBatch | None) -> None:
@@ -262,7 +266,6 @@ def test_wrong_options(
 
 def test_rows_of_pyspark_4_0(spark: SparkSession, options: dict[str, str], catalog: ice.Catalog) -> None:
     """Rows as that version passes them, with what Python objects cannot hold refused."""
-    from pyspark.sql import Row
     from pyspark.sql import types as st
 
     assert spark is not None  # texts of types are parsed by the session
