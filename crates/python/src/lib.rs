@@ -55,6 +55,7 @@ const ROOMS: &[Room] = &[
     format::partitioning::register,
     format::sorting::register,
     format::metadata::register,
+    format::snapshots::register,
     table::changes::evolution::register,
     table::reads::scan::register,
     table::reads::micro_batches::register,

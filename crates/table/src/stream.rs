@@ -10,151 +10,26 @@
 //! fifth to a third of the scan time of files with 1,000 rows.
 
 mod budget;
+mod opened;
+mod task;
 mod team;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use self::budget::Budget;
+pub use self::opened::{BatchChange, OpenParts, OpenTask, Opened, TaskBatches};
+use self::task::{Sent, Task, WAITING, start};
+use self::team::Team;
 use crate::arrow::recast::Recast;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::{interrupt, runtime};
-use team::Team;
-
-/// Batches buffered in the queue of a task.
-const WAITING: usize = 2;
 
 /// Finished tasks per thread that may wait to be consumed.
 const AHEAD: usize = 16;
-/// Maximum bytes left in the queue of a finished task that counts as small.
-const SMALL: usize = 256 << 10;
-
-/// Approximate bytes of batches sent together.
-const TOGETHER: usize = 4 << 20;
-
-/// The batches of one task.
-pub type TaskBatches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
-
-/// Opens one task, on the thread that will read it.
-pub type OpenTask = Box<dyn FnOnce() -> Result<TaskBatches> + Send>;
-
-/// An opened task.
-pub enum Opened {
-    /// Its batches.
-    Batches(TaskBatches),
-    /// The tasks that replace it, in order.
-    Parts(Vec<OpenParts>),
-    /// Small tasks, in order, read by one thread; their batches are sent together.
-    Together(Vec<OpenParts>),
-}
-
-impl Opened {
-    /// Applies a change to each batch.
-    pub fn map(self, change: BatchChange) -> Self {
-        match self {
-            Self::Batches(batches) => Self::Batches(Box::new(batches.map(move |batch| change(batch?)))),
-            Self::Parts(parts) => Self::Parts(changed(parts, &change)),
-            Self::Together(parts) => Self::Together(changed(parts, &change)),
-        }
-    }
-
-    /// The batches, read by the calling thread.
-    pub fn into_batches(self) -> TaskBatches {
-        match self {
-            Self::Batches(batches) => batches,
-            Self::Parts(parts) | Self::Together(parts) => Box::new(parts.into_iter().flat_map(|open| match open() {
-                Ok(opened) => opened.into_batches(),
-                Err(error) => Box::new(std::iter::once(Err(error))),
-            })),
-        }
-    }
-}
-
-fn changed(parts: Vec<OpenParts>, change: &BatchChange) -> Vec<OpenParts> {
-    let changed = |open: OpenParts| -> OpenParts {
-        let change = Arc::clone(change);
-        Box::new(move || Ok(open()?.map(change)))
-    };
-    parts.into_iter().map(changed).collect()
-}
-
-/// A change to each batch of a task.
-pub type BatchChange = Arc<dyn Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync>;
-
-/// Opens one task on the thread that will read it, unless it is split.
-pub type OpenParts = Box<dyn FnOnce() -> Result<Opened> + Send>;
-
-/// A message from a thread.
-enum Sent {
-    /// Batches, and their bytes in the memory budget.
-    Batches(Vec<RecordBatch>, usize),
-    Parts(Vec<OpenParts>),
-}
-
-/// Progress of a task's thread.
-#[derive(Debug, Default)]
-struct Made {
-    /// Number of messages with batches.
-    batches: AtomicUsize,
-    bytes: AtomicUsize,
-    is_done: AtomicBool,
-}
-
-/// A task that is not consumed yet.
-enum Task {
-    Waiting(OpenParts),
-    UnderWay(UnderWay),
-}
-
-struct UnderWay {
-    number: u64,
-    queue: Receiver<Result<Sent>>,
-    made: Arc<Made>,
-    /// The first message, taken early to see whether the task is split.
-    first: Option<Result<Sent>>,
-    is_open: bool,
-}
-
-impl Made {
-    /// The batches left in the queue of a finished task, not counting small ones; `None` if the task is running.
-    fn waiting(&self) -> Option<usize> {
-        let is_done = self.is_done.load(Ordering::Acquire);
-        let count = || match self.bytes.load(Ordering::Acquire) <= SMALL {
-            true => 0,
-            false => self.batches.load(Ordering::Acquire),
-        };
-        is_done.then(count)
-    }
-}
-
-impl UnderWay {
-    /// The tasks that replace this one, if it is known to be split.
-    fn parts(&mut self) -> Option<Vec<OpenParts>> {
-        if self.is_open {
-            return None;
-        }
-        match self.queue.try_recv().ok()? {
-            Ok(Sent::Parts(parts)) => Some(parts),
-            other => {
-                (self.first, self.is_open) = (Some(other), true);
-                None
-            }
-        }
-    }
-
-    fn next(&mut self) -> Result<Option<Sent>> {
-        self.is_open = true;
-        match self.first.take() {
-            Some(first) => first.map(Some),
-            None => interrupt::receive(&self.queue)?.transpose(),
-        }
-    }
-}
 
 /// A stream of batches with one schema.
 pub struct BatchStream {
@@ -385,85 +260,10 @@ fn whole(open: OpenTask) -> OpenParts {
     Box::new(move || open().map(Opened::Batches))
 }
 
-fn start(team: &Team, open: OpenParts, number: u64, budget: Option<Arc<Budget>>) -> Result<UnderWay> {
-    let (sender, queue) = sync_channel(WAITING);
-    let made = Arc::<Made>::default();
-    let task = UnderWay { number, queue, made: Arc::clone(&made), first: None, is_open: false };
-    team.run(Box::new(move || run(open, &sender, &made, number, budget.as_deref())))?;
-    Ok(task)
-}
-
-/// Runs one task into its queue. A closed queue ends it; a panic becomes an error of the stream.
-fn run(open: OpenParts, sender: &SyncSender<Result<Sent>>, made: &Made, number: u64, budget: Option<&Budget>) {
-    let work = std::panic::AssertUnwindSafe(|| match open() {
-        Err(error) => {
-            let _ = sender.send(Err(error));
-        }
-        Ok(Opened::Parts(parts)) => {
-            let _ = sender.send(Ok(Sent::Parts(parts)));
-        }
-        Ok(Opened::Batches(batches)) => send(batches.map(|batch| Ok(vec![batch?])), sender, made, number, budget),
-        Ok(parts @ Opened::Together(_)) => send(Together(parts.into_batches().fuse()), sender, made, number, budget),
-    });
-    if std::panic::catch_unwind(work).is_err() {
-        let _ = sender.send(Err(Error::Internal("a reader thread ended by a panic".to_owned())));
-    }
-}
-
-/// Sends batches, some at a time, until an error or until the receiver is gone.
-fn send(
-    batches: impl Iterator<Item = Result<Vec<RecordBatch>>>,
-    sender: &SyncSender<Result<Sent>>,
-    made: &Made,
-    number: u64,
-    budget: Option<&Budget>,
-) {
-    for batches in batches {
-        let stop = batches.is_err();
-        let sizes = |batches: &Vec<RecordBatch>| batches.iter().map(RecordBatch::get_array_memory_size).sum();
-        let size = batches.as_ref().map_or(0, sizes);
-        made.batches.fetch_add(1, Ordering::AcqRel);
-        made.bytes.fetch_add(size, Ordering::AcqRel);
-        if let Some(budget) = budget {
-            budget.take(number, size);
-        }
-        if sender.send(batches.map(|batches| Sent::Batches(batches, size))).is_err() || stop {
-            return;
-        }
-    }
-    made.is_done.store(true, Ordering::Release);
-}
-
-/// Groups the batches of small tasks into messages with the bytes of a large batch. An error comes after the batches
-/// before it.
-struct Together(std::iter::Fuse<TaskBatches>);
-
-impl Iterator for Together {
-    type Item = Result<Vec<RecordBatch>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (mut batches, mut bytes) = (Vec::new(), 0);
-        while bytes < TOGETHER {
-            match self.0.next() {
-                Some(Ok(batch)) => {
-                    bytes += batch.get_array_memory_size();
-                    batches.push(batch);
-                }
-                Some(Err(error)) if batches.is_empty() => return Some(Err(error)),
-                Some(Err(error)) => {
-                    self.0 = (Box::new(std::iter::once(Err(error))) as TaskBatches).fuse();
-                    break;
-                }
-                None => break,
-            }
-        }
-        (!batches.is_empty()).then_some(Ok(batches))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
     use std::thread;
     use std::time::Duration;
@@ -471,7 +271,9 @@ mod tests {
     use arrow_array::{Int32Array, cast::AsArray, types::Int32Type};
     use arrow_schema::{DataType, Field, Schema};
 
+    use super::task::SMALL;
     use super::*;
+    use crate::error::Error;
 
     fn schema() -> SchemaRef {
         Arc::new(Schema::new(vec![Field::new("n", DataType::Int32, false)]))

@@ -10,6 +10,7 @@ pub(crate) mod metadata;
 pub(crate) mod name_mapping;
 pub(crate) mod partitioning;
 pub(crate) mod schemas;
+pub(crate) mod snapshots;
 pub(crate) mod sorting;
 pub(crate) mod transforms;
 pub(crate) mod values;

@@ -1,6 +1,8 @@
 //! End-to-end tests of tables, without Python: create, append, plan, read, transactions, conflicts. The catalog is one
 //! of pointers, or a service that takes requirements and updates.
 
+mod catalogs;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -8,12 +10,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use icefield_format::evolution::{NewColumn, UpdateSchema};
-use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, StringMap, TableDefinition, UpdateRequirement};
+use icefield_format::metadata::{MetadataUpdate, StringMap, TableDefinition, UpdateRequirement};
 use icefield_format::spec::{PartitionSpec, SortOrder};
 use icefield_format::types::{Field, PrimitiveType, Schema};
 use icefield_table::commit::{
-    Catalog, Committed, Outcome, Pointer, PointerCatalog, SnapshotOptions, SnapshotProducer, Transaction, Updates,
-    create_table, created_by,
+    Catalog, Committed, Pointer, PointerCatalog, SnapshotOptions, SnapshotProducer, Transaction, Updates, create_table,
 };
 use icefield_table::operation::append::{Append, AppendOptions};
 use icefield_table::operation::create::{create, stage as staged};
@@ -22,118 +23,7 @@ use icefield_table::storage::Storage;
 use icefield_table::write::{Matching, TableWriter, WriterConfig};
 use icefield_table::{Error, Result, Table};
 
-/// A catalog service: it holds the metadata of one table, checks requirements and applies updates.
-#[derive(Default)]
-struct Service {
-    table: Mutex<Option<Committed>>,
-    /// The answers to the next commits.
-    answers: Mutex<Vec<Answer>>,
-    /// The requirements of all commits so far.
-    asked: Mutex<Vec<UpdateRequirement>>,
-    /// Whether the table cannot be loaded.
-    is_deaf: Mutex<bool>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Answer {
-    Lost,
-    AppliedButUnknown,
-    /// Likewise, and all later requests fail.
-    Forgotten,
-    Refused,
-}
-
-impl Catalog for Service {
-    fn load(&self, _known: Option<&Committed>) -> Result<Committed> {
-        if *self.is_deaf.lock().unwrap() {
-            return Err(Error::Callback("no reply".into()));
-        }
-        let table = self.table.lock().unwrap().clone();
-        let Committed { location, metadata } = table.ok_or_else(|| Error::NotFound { path: "the table".to_owned() })?;
-        // A new copy, as if parsed from an answer.
-        Ok(Committed { location, metadata: Arc::new((*metadata).clone()) })
-    }
-
-    fn commit(
-        &self,
-        _base: &Committed,
-        requirements: &[UpdateRequirement],
-        updates: &[MetadataUpdate],
-    ) -> Result<Outcome> {
-        self.asked.lock().unwrap().extend_from_slice(requirements);
-        let answer = self.answers.lock().unwrap().pop();
-        let mut table = self.table.lock().unwrap();
-        let table = table.as_mut().unwrap();
-        let unmet = requirements.iter().find_map(|requirement| requirement.check(Some(&table.metadata)).err());
-        match (unmet, answer) {
-            (Some(unmet), _) => return Ok(Outcome::Lost(unmet.to_string())),
-            (None, Some(Answer::Lost)) => return Ok(Outcome::Lost("busy".into())),
-            (None, Some(Answer::Refused)) => return Err(Error::Validation("you may not".into())),
-            (None, _) => {}
-        }
-        let builder = MetadataBuilder::from_base(&table.metadata, table.metadata.last_updated_ms());
-        table.metadata = Arc::new(builder.apply_all(updates.iter().cloned())?.build()?);
-        table.location = format!("the service's own, {}", self.asked.lock().unwrap().len());
-        if answer == Some(Answer::Forgotten) {
-            *self.is_deaf.lock().unwrap() = true;
-        }
-        match answer {
-            Some(Answer::AppliedButUnknown | Answer::Forgotten) => {
-                Ok(Outcome::Unknown { message: "no reply".into(), location: None, cause: None })
-            }
-            _ => Ok(Outcome::Committed(table.clone())),
-        }
-    }
-
-    fn create(&self, updates: &[MetadataUpdate]) -> Result<Outcome> {
-        self.asked.lock().unwrap().push(UpdateRequirement::AssertCreate);
-        let answer = self.answers.lock().unwrap().pop();
-        let mut table = self.table.lock().unwrap();
-        match answer {
-            Some(Answer::Lost) => return Ok(Outcome::Lost("busy".into())),
-            Some(Answer::Refused) => return Err(Error::Validation("you may not".into())),
-            _ if table.is_some() => return Err(Error::Refused("the table exists".into())),
-            _ => {}
-        }
-        let metadata = Arc::new(created_by(updates)?);
-        let committed = Committed { location: "the service's own".to_owned(), metadata };
-        *table = Some(committed.clone());
-        if answer == Some(Answer::Forgotten) {
-            *self.is_deaf.lock().unwrap() = true;
-        }
-        match answer {
-            Some(_) => Ok(Outcome::Unknown { message: "no reply".into(), location: None, cause: None }),
-            None => Ok(Outcome::Committed(committed)),
-        }
-    }
-}
-
-/// A catalog that stores a location.
-struct Location(Mutex<String>);
-
-impl Pointer for Location {
-    fn load(&self) -> Result<String> {
-        Ok(self.0.lock().unwrap().clone())
-    }
-
-    fn swap(&self, base: &str, new: &str) -> Result<()> {
-        let mut location = self.0.lock().unwrap();
-        if *location != base {
-            return Err(Error::CommitFailed("the table has changed".into()));
-        }
-        *location = new.to_owned();
-        Ok(())
-    }
-
-    fn add(&self, new: &str) -> Result<()> {
-        let mut location = self.0.lock().unwrap();
-        if !location.is_empty() {
-            return Err(Error::Refused("the table exists".into()));
-        }
-        *location = new.to_owned();
-        Ok(())
-    }
-}
+use catalogs::{Answer, Location, Service};
 
 fn created(properties: &[(&str, &str)]) -> (Storage, Committed) {
     let storage = Storage::default();

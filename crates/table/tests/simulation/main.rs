@@ -13,6 +13,7 @@ mod check;
 mod client;
 mod contents;
 mod draw;
+mod empty;
 mod operations;
 mod schedule;
 mod served;

@@ -6,17 +6,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use icefield_format::metadata::retention::ExpireSnapshots;
 use icefield_format::metadata::{
-    MAIN_BRANCH, MetadataBuilder, MetadataUpdate, Snapshot, SnapshotRef, StringMap, TableDefinition, TableMetadata,
-    UpdateRequirement, requirements_for_update,
+    MAIN_BRANCH, MetadataUpdate, Snapshot, SnapshotRef, StringMap, TableMetadata, UpdateRequirement,
+    requirements_for_update,
 };
-use icefield_format::spec::{PartitionSpec, SortOrder};
-use icefield_format::types::{Field, PrimitiveType, Schema};
-use icefield_table::commit::{
-    Catalog, Committed, PointerCatalog, SnapshotOptions, SnapshotProducer, Transaction, read_metadata,
-};
+use icefield_table::commit::{Catalog, Committed, PointerCatalog, SnapshotOptions, SnapshotProducer, Transaction};
 use icefield_table::maintain::expire::{Cleanup, External, expire};
 use icefield_table::operation::cherry_pick::CherryPick;
-use icefield_table::operation::create::create;
 use icefield_table::storage::{Existing, Fault, FaultPlan, Storage};
 use icefield_table::{Error, Result, Table};
 
@@ -24,6 +19,7 @@ use crate::change::{Change, Row};
 use crate::check::check;
 use crate::client::{Client, Message, Service};
 use crate::contents::{Contents, Live, Manifests, Named, WHOLE};
+use crate::empty::{empty, moved};
 use crate::operations::{Planned, Planner};
 
 /// Key in a summary for the number of the change.
@@ -39,7 +35,7 @@ const CHANGES: usize = 7;
 /// Maximum number of concurrent writers.
 const WRITERS: usize = 3;
 /// The time of the first change, in milliseconds since the epoch.
-const START_MS: i64 = 1_700_000_000_000;
+pub const START_MS: i64 = 1_700_000_000_000;
 
 /// A failure: what is wrong with the table, or with the outcome that a writer got.
 pub type Wrong = String;
@@ -228,7 +224,7 @@ impl Schedule {
         };
         let layout = layouts[usize::from(first / 2 % 4)];
         let storage = Storage::default();
-        let empty = EMPTY[usize::from(version - 2)].get_or_init(|| Self::empty(&storage, version));
+        let empty = EMPTY[usize::from(version - 2)].get_or_init(|| empty(&storage, version));
         let Committed { location, metadata } = moved(&storage, empty, &root);
         Self {
             storage,
@@ -248,34 +244,6 @@ impl Schedule {
             broken,
             story: Mutex::default(),
         }
-    }
-
-    /// A table without snapshots.
-    fn empty(storage: &Storage, version: u8) -> Committed {
-        let fields = vec![Field::required(1, "key", PrimitiveType::Long), Field::required(2, "p", PrimitiveType::Int)];
-        let schema = Schema::new(0, fields).unwrap();
-        let properties = [
-            ("format-version", version.to_string().as_str()),
-            ("commit.retry.num-retries", "3"),
-            ("commit.retry.min-wait-ms", "0"),
-            ("commit.retry.max-wait-ms", "0"),
-            ("commit.status-check.num-retries", "0"),
-            ("commit.status-check.min-wait-ms", "0"),
-            ("commit.manifest.min-count-to-merge", "3"),
-            ("write.manifest.compression-codec", "uncompressed"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let definition = TableDefinition {
-            partition_spec: PartitionSpec::from_text(0, &["p"], &schema).unwrap(),
-            schema,
-            sort_order: SortOrder::unsorted(),
-            location: format!("memory://simulation/empty-{version}"),
-            properties: properties.into_iter().collect(),
-        };
-        let Committed { location, metadata } = create(storage, &definition).unwrap();
-        let spec = PartitionSpec { spec_id: WHOLE, ..PartitionSpec::unpartitioned() };
-        let both = MetadataBuilder::from_base(&metadata, START_MS).apply_all([MetadataUpdate::AddSpec { spec }]);
-        Committed { location, metadata: Arc::new(both.unwrap().build().unwrap()) }
     }
 
     /// The current table.
@@ -589,14 +557,4 @@ impl Schedule {
             self.tell(format!("a late request is delivered: {}", if done { "it lands" } else { "it is refused" }));
         }
     }
-}
-
-/// The same table at another location. This is faster than creating a table, which checks each property and takes
-/// longer than a whole change.
-fn moved(storage: &Storage, table: &Committed, root: &str) -> Committed {
-    let text = table.metadata.to_json().replace(table.metadata.location(), root);
-    let location = table.location.replace(table.metadata.location(), root);
-    storage.put(&location, text.into_bytes(), Existing::Refuse).unwrap();
-    let metadata = Arc::new(read_metadata(storage, &location).unwrap());
-    Committed { location, metadata }
 }
