@@ -59,7 +59,7 @@ impl Drop for Call {
 /// Runs code that may call Python, such as a stream of another library; `None` if the program is ending.
 pub(crate) fn call<T>(work: impl FnOnce() -> T) -> Option<T> {
     let _call = Call::begin()?;
-    let _by_worker = (ENTERED.get() == 0).then(|| Counted::begin(&BY_WORKER));
+    let _by_worker = (ENTERED.get() == 0).then(|| DepthGuard::begin(&BY_WORKER));
     Some(work())
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     call(|| {
         let _lock = Lock::beneath_python();
         Python::try_attach(|py| {
-            let _inside = Counted::begin(&INSIDE);
+            let _inside = DepthGuard::begin(&INSIDE);
             work(py)
         })
     })
@@ -86,16 +86,16 @@ thread_local! {
 }
 
 /// Increments a counter of this thread for as long as it lives.
-struct Counted(&'static std::thread::LocalKey<Cell<usize>>);
+struct DepthGuard(&'static std::thread::LocalKey<Cell<usize>>);
 
-impl Counted {
+impl DepthGuard {
     fn begin(count: &'static std::thread::LocalKey<Cell<usize>>) -> Self {
         count.set(count.get() + 1);
         Self(count)
     }
 }
 
-impl Drop for Counted {
+impl Drop for DepthGuard {
     fn drop(&mut self) {
         self.0.set(self.0.get().saturating_sub(1));
     }
@@ -103,7 +103,7 @@ impl Drop for Counted {
 
 /// Runs the Rust code of a call from Python.
 pub(crate) fn entered<T>(work: impl FnOnce() -> T) -> T {
-    let _entered = Counted::begin(&ENTERED);
+    let _entered = DepthGuard::begin(&ENTERED);
     work()
 }
 

@@ -13,11 +13,11 @@ const MOST: usize = 16;
 const LONGEST: usize = 1 << 15;
 
 /// A schema text and the parsed schema.
-type Known = (Box<[u8]>, Arc<Schema>);
+type ParsedText = (Box<[u8]>, Arc<Schema>);
 
 thread_local! {
     /// Recently used schemas at the end.
-    static PARSED: RefCell<Vec<Known>> = const { RefCell::new(Vec::new()) };
+    static PARSED: RefCell<Vec<ParsedText>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Returns the schema of a header, from the cache of this thread if it has the same text.
@@ -43,7 +43,7 @@ pub fn parse_shared(json: &[u8], limits: &Limits) -> Result<Arc<Schema>> {
     Ok(schema)
 }
 
-fn known(parsed: &mut [Known], json: &[u8]) -> Option<Arc<Schema>> {
+fn known(parsed: &mut [ParsedText], json: &[u8]) -> Option<Arc<Schema>> {
     let place = parsed.iter().rposition(|(text, _)| **text == *json)?;
     parsed.get_mut(place..)?.rotate_left(1);
     parsed.last().map(|(_, schema)| schema.clone())

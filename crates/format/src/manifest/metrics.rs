@@ -156,7 +156,7 @@ pub(super) fn pair_order(record: &RecordSchema, key_id: i32, value_id: i32, is_b
 
 /// Positions of the requested keys in the last map, if it had each of them exactly once.
 #[derive(Debug, Default)]
-struct Places {
+struct KeyPositions {
     /// Number of pairs in that map.
     count: u64,
     /// Positions, ascending, with their keys.
@@ -174,7 +174,7 @@ enum MetricValues {
 #[derive(Debug)]
 pub(super) struct MetricBuilder {
     wanted: FieldIds,
-    places: Places,
+    places: KeyPositions,
     keys: Vec<i32>,
     values: MetricValues,
     offsets: Vec<i32>,
@@ -185,7 +185,7 @@ impl MetricBuilder {
     pub(super) fn new(is_bound: bool, wanted: FieldIds) -> Self {
         let values =
             if is_bound { MetricValues::Bounds(BytesBuilder::default()) } else { MetricValues::Counts(Vec::new()) };
-        let places = Places::default();
+        let places = KeyPositions::default();
         Self { wanted, places, keys: Vec::new(), values, offsets: vec![0], valid: NullBufferBuilder::new(0) }
     }
 
@@ -218,7 +218,7 @@ impl MetricBuilder {
             *cursor = start;
             self.truncate(pairs);
         }
-        self.places = Places::default();
+        self.places = KeyPositions::default();
         let Some(wanted) = self.wanted.len() else {
             return (0..count).try_for_each(|_| self.key_value(cursor));
         };
@@ -231,7 +231,7 @@ impl MetricBuilder {
             }
         }
         if found.len() == wanted {
-            self.places = Places { count, found };
+            self.places = KeyPositions { count, found };
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ impl Schema {
     /// # Errors
     /// [`Error::Invalid`], with the place in the text.
     pub fn from_text(text: &str) -> Result<Self> {
-        let mut columns = Columns { text, at: 0, level: 0, last_id: 0, what: "columns", small: false };
+        let mut columns = TextReader { text, at: 0, level: 0, last_id: 0, what: "columns", small: false };
         let fields = columns.fields()?;
         match columns.peek() {
             Token::End => Self::new(0, fields),
@@ -27,7 +27,7 @@ impl Schema {
 /// Parses one type, in the words of [`Schema::from_text`]. With `small`, also the integers of one and two bytes, as
 /// unrecognized types by the names `int8` and `int16`.
 fn one_type(text: &str, what: &'static str, small: bool) -> Result<Type> {
-    let mut columns = Columns { text, at: 0, level: 0, last_id: 0, what, small };
+    let mut columns = TextReader { text, at: 0, level: 0, last_id: 0, what, small };
     let ty = columns.ty()?;
     match columns.peek() {
         Token::End => Ok(ty),
@@ -36,7 +36,7 @@ fn one_type(text: &str, what: &'static str, small: bool) -> Result<Type> {
 }
 
 /// The text, and how much of it has been read.
-struct Columns<'a> {
+struct TextReader<'a> {
     text: &'a str,
     /// In bytes.
     at: usize,
@@ -63,7 +63,7 @@ enum Token<'a> {
 
 const SIGNS: [char; 7] = [',', '<', '>', '(', ')', ':', '['];
 
-impl<'a> Columns<'a> {
+impl<'a> TextReader<'a> {
     fn fields(&mut self) -> Result<Vec<Field>> {
         let mut fields = vec![self.field()?];
         while self.takes(",") {

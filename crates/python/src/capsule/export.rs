@@ -27,11 +27,11 @@ type Reader = Box<dyn RecordBatchReader + Send>;
 
 thread_local! {
     /// The stream that this thread is pulling from. A producer that reads its own stream would wait for itself.
-    static PULLING: Cell<*const Shared> = const { Cell::new(ptr::null()) };
+    static PULLING: Cell<*const SharedReader> = const { Cell::new(ptr::null()) };
 }
 
 /// A reader that several threads can pull from.
-struct Shared {
+struct SharedReader {
     schema: SchemaRef,
     /// `None` after the end, the first error, or the release.
     reader: Mutex<Option<Reader>>,
@@ -44,7 +44,7 @@ struct Shared {
 
 /// The stream over a reader.
 pub(super) fn stream(reader: Reader) -> FFI_ArrowArrayStream {
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SharedReader {
         schema: reader.schema(),
         reader: Mutex::new(Some(reader)),
         released: AtomicBool::new(false),
@@ -63,7 +63,7 @@ pub(super) fn stream(reader: Reader) -> FFI_ArrowArrayStream {
     }
 }
 
-impl Shared {
+impl SharedReader {
     /// Whether the threads of this stream belong to the calling process.
     fn is_ours(&self) -> bool {
         let here = process::id();
@@ -132,9 +132,9 @@ fn message(error: ArrowError) -> String {
 /// # Safety
 ///
 /// `stream` is null or was created by [`stream`].
-unsafe fn shared(stream: *mut FFI_ArrowArrayStream) -> Option<Arc<Shared>> {
+unsafe fn shared(stream: *mut FFI_ArrowArrayStream) -> Option<Arc<SharedReader>> {
     // SAFETY: its private data is the box, or null after the release.
-    unsafe { stream.as_ref().and_then(|stream| stream.private_data().cast::<Arc<Shared>>().as_ref()) }.cloned()
+    unsafe { stream.as_ref().and_then(|stream| stream.private_data().cast::<Arc<SharedReader>>().as_ref()) }.cloned()
 }
 
 unsafe extern "C" fn schema_of(stream: *mut FFI_ArrowArrayStream, out: *mut FFI_ArrowSchema) -> c_int {
@@ -153,7 +153,7 @@ unsafe extern "C" fn schema_of(stream: *mut FFI_ArrowArrayStream, out: *mut FFI_
     }
 }
 
-impl Shared {
+impl SharedReader {
     fn fail(&self, message: &str) {
         // The message becomes a C string, which ends at a zero byte.
         let message = CString::new(message.replace('\0', "\\0")).unwrap_or_default();
@@ -189,7 +189,7 @@ unsafe extern "C" fn release(stream: *mut FFI_ArrowArrayStream) {
     // SAFETY: as above; both are removed, so that a second call does not find them.
     unsafe {
         let Some(stream) = stream.as_mut() else { return };
-        let shared = stream.set_private_data(ptr::null_mut()).cast::<Arc<Shared>>();
+        let shared = stream.set_private_data(ptr::null_mut()).cast::<Arc<SharedReader>>();
         stream.set_release(None);
         if !shared.is_null() {
             Box::from_raw(shared).close();

@@ -53,7 +53,8 @@ struct Request {
 
 /// The result of an expiry: the new state if the table changed, expired snapshots, removed references, the number of
 /// files that could not be read or deleted, the first of these errors, deleted files by kind, and their bytes.
-type Done = (Option<PyTableState>, Vec<i64>, Vec<String>, usize, Vec<String>, BTreeMap<&'static str, Vec<String>>, u64);
+type ExpiryAnswer =
+    (Option<PyTableState>, Vec<i64>, Vec<String>, usize, Vec<String>, BTreeMap<&'static str, Vec<String>>, u64);
 
 /// Expire snapshots, and delete the files that only they name.
 #[pyfunction]
@@ -63,7 +64,7 @@ fn expire_snapshots(
     catalog: Py<PyAny>,
     identifier: Py<PyAny>,
     request: Named<Request>,
-) -> Result<Done> {
+) -> Result<ExpiryAnswer> {
     let (state, Named(request)) = (state.get(), request);
     let table = state.table(catalog, identifier)?;
     let cleanup = match request.cleanup.as_str() {
@@ -251,7 +252,7 @@ fn export_metadata(
 }
 
 /// The table after the counts, the statistics file, and the number of distinct values by field id.
-type Counted = (PyTableState, String, Vec<(i32, u64)>);
+type StatisticsAnswer = (PyTableState, String, Vec<(i32, u64)>);
 
 /// Compute the number of distinct values of columns; returns the new state, the statistics file, and for each column
 /// its field id and number.
@@ -264,7 +265,7 @@ fn compute_table_stats(
     identifier: Py<PyAny>,
     columns: Option<Vec<String>>,
     snapshot_id: Option<Int<i64>>,
-) -> Result<Option<Counted>> {
+) -> Result<Option<StatisticsAnswer>> {
     let state = state.get();
     let table = state.table(catalog, identifier)?;
     let options = StatsOptions { columns, snapshot_id: snapshot_id.map(|Int(id)| id) };

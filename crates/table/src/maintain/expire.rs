@@ -308,10 +308,10 @@ struct File {
 }
 
 /// Files that expired snapshots reference.
-type Found = Mutex<BTreeMap<Place, File>>;
+type FoundFiles = Mutex<BTreeMap<Place, File>>;
 
 /// The manifests of some snapshots, and the places of unreadable manifest lists.
-struct Listed {
+struct ListedManifests {
     manifests: ByPlace,
     unread: HashSet<Place>,
 }
@@ -329,7 +329,7 @@ impl Search<'_> {
         let mut gone = self.manifests(self.before, is_expired);
         gone.manifests.retain(|place, _| !kept.contains_key(place));
 
-        let found = Found::default();
+        let found = FoundFiles::default();
         let add = |kind: Kind, path: &str, bytes: i64| {
             let file = File { kind, path: path.to_owned(), bytes: u64::try_from(bytes).unwrap_or(0) };
             locked(&found).entry(self.places.place(path)).or_insert(file);
@@ -370,8 +370,8 @@ impl Search<'_> {
     }
 
     /// The manifests of the selected snapshots.
-    fn manifests(&self, of: &TableMetadata, wanted: impl Fn(i64) -> bool) -> Listed {
-        let found = Mutex::new(Listed { manifests: ByPlace::new(), unread: HashSet::new() });
+    fn manifests(&self, of: &TableMetadata, wanted: impl Fn(i64) -> bool) -> ListedManifests {
+        let found = Mutex::new(ListedManifests { manifests: ByPlace::new(), unread: HashSet::new() });
         Reachable::of(self.storage, of, &self.limits).manifests(
             |one| wanted(one.snapshot_id),
             |snapshot, read| {
@@ -392,7 +392,7 @@ impl Search<'_> {
     }
 
     /// Adds the data and delete files in `gone` manifests, and those that an expired snapshot removed.
-    fn add_content_files(&self, found: &Found, gone: &ByPlace, kept: &ByPlace) {
+    fn add_content_files(&self, found: &FoundFiles, gone: &ByPlace, kept: &ByPlace) {
         let is_expired = |id: Option<i64>| id.is_some_and(|id| self.before.snapshot(id).is_some()) && !self.is_kept(id);
         let collect = |entries: &Entries, wanted: &dyn Fn(NamedFile<'_>) -> bool| {
             for file in reachable::files(entries) {
@@ -418,7 +418,7 @@ impl Search<'_> {
 
     /// Keeps the files that a remaining snapshot has or has removed; returns whether all of its manifests could be
     /// read.
-    fn remove_kept(&self, found: &Found, kept: &ByPlace) -> bool {
+    fn remove_kept(&self, found: &FoundFiles, kept: &ByPlace) -> bool {
         let kept: Vec<&ManifestFile> = kept.values().collect();
         self.read(&kept, |entries| {
             for file in reachable::files(entries) {

@@ -112,18 +112,18 @@ fn replaced_keys(metadata: &TableMetadata, file: &StatisticsFile) -> Vec<Metadat
 }
 
 /// A column whose values are counted.
-struct Counted {
+struct CountedColumn {
     id: i32,
     name: String,
     ty: PrimitiveType,
 }
 
-fn columns(schema: &Schema, given: Option<&[String]>) -> Result<Vec<Counted>> {
+fn columns(schema: &Schema, given: Option<&[String]>) -> Result<Vec<CountedColumn>> {
     let is_counted = |ty: &PrimitiveType| !matches!(ty, PrimitiveType::Unknown | PrimitiveType::Unrecognized(_));
     let Some(names) = given else {
         let all = schema.fields().iter().filter_map(|field| match &field.ty {
             Type::Primitive(ty) if is_counted(ty) => {
-                Some(Counted { id: field.id, name: field.name.clone(), ty: ty.clone() })
+                Some(CountedColumn { id: field.id, name: field.name.clone(), ty: ty.clone() })
             }
             _ => None,
         });
@@ -132,7 +132,7 @@ fn columns(schema: &Schema, given: Option<&[String]>) -> Result<Vec<Counted>> {
     let of = |name: &String| {
         let field = schema.named(name, true)?;
         match field.ty.as_primitive().filter(|ty| is_counted(ty)) {
-            Some(ty) => Ok(Counted { id: field.id, name: name.clone(), ty: ty.clone() }),
+            Some(ty) => Ok(CountedColumn { id: field.id, name: name.clone(), ty: ty.clone() }),
             None => Err(Error::invalid(format!(
                 "column {name} is of type {}: statistics are of columns of primitive types",
                 field.ty
@@ -142,7 +142,7 @@ fn columns(schema: &Schema, given: Option<&[String]>) -> Result<Vec<Counted>> {
     names.iter().map(of).collect()
 }
 
-fn sketches(scan: &Scan, columns: &[Counted]) -> Result<Vec<ThetaSketch>> {
+fn sketches(scan: &Scan, columns: &[CountedColumn]) -> Result<Vec<ThetaSketch>> {
     let mut sketches = vec![ThetaSketch::new(); columns.len()];
     if columns.is_empty() {
         return Ok(sketches);
@@ -153,7 +153,7 @@ fn sketches(scan: &Scan, columns: &[Counted]) -> Result<Vec<ThetaSketch>> {
         columns.iter().map(|column| StoredColumn::find(&wanted.projection, column.id)).collect::<Result<_>>()?;
     for batch in rows(scan, &scan.plan()?, &wanted, None)? {
         let batch = batch?;
-        let add = |((sketch, place), column): ((&mut ThetaSketch, &StoredColumn), &Counted)| {
+        let add = |((sketch, place), column): ((&mut ThetaSketch, &StoredColumn), &CountedColumn)| {
             add(sketch, &place.of(&batch)?, &column.ty)
         };
         let all = || sketches.par_iter_mut().zip(&places).zip(columns).try_for_each(add);
@@ -201,7 +201,7 @@ fn add(sketch: &mut ThetaSketch, values: &ArrayRef, ty: &PrimitiveType) -> Resul
     Ok(())
 }
 
-fn puffin_file(snapshot: &Snapshot, columns: &[Counted], sketches: &[ThetaSketch]) -> Result<(Vec<u8>, Footer)> {
+fn puffin_file(snapshot: &Snapshot, columns: &[CountedColumn], sketches: &[ThetaSketch]) -> Result<(Vec<u8>, Footer)> {
     let by = format!("icefield {}", env!("CARGO_PKG_VERSION"));
     let mut writer = PuffinWriter::new(vec![("created-by".to_owned(), by)]);
     for (column, sketch) in columns.iter().zip(sketches) {

@@ -16,13 +16,13 @@ use crate::error::{Error, Result};
 
 /// The identity of an entry.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Entry<'a> {
+struct EntryIdentity<'a> {
     path: &'a str,
     snapshot_id: Option<i64>,
     sequence_number: Option<i64>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> EntryIdentity<'a> {
     fn of(manifest: &'a PlannedManifest, row: usize) -> Self {
         let entries = &*manifest.entries;
         let number = |array: &arrow_array::Int64Array| array.is_valid(row).then(|| array.value(row));
@@ -40,15 +40,18 @@ impl<'a> Entry<'a> {
 /// [`Error::Corrupt`] that names the file.
 pub(super) fn check_entries(manifests: &[PlannedManifest]) -> Result<()> {
     let builder = DefaultHashBuilder::default();
-    let all =
-        || manifests.iter().flat_map(|manifest| (0..manifest.entries.len()).map(move |row| Entry::of(manifest, row)));
+    let all = || {
+        manifests
+            .iter()
+            .flat_map(|manifest| (0..manifest.entries.len()).map(move |row| EntryIdentity::of(manifest, row)))
+    };
     let mut hashes: Vec<u64> = all().map(|entry| builder.hash_one(entry)).collect();
     hashes.sort_unstable();
     let mut pairs = hashes.windows(2).filter(|pair| matches!(pair, [one, other] if one == other));
     if pairs.next().is_none() {
         return Ok(());
     }
-    let mut known: HashMap<Entry<'_>, ()> = HashMap::with_capacity(hashes.len());
+    let mut known: HashMap<EntryIdentity<'_>, ()> = HashMap::with_capacity(hashes.len());
     let Some(twice) = all().find_map(|entry| {
         let path = entry.path;
         known.insert(entry, ()).map(|()| path)

@@ -19,7 +19,7 @@ const END: u64 = i64::MAX.unsigned_abs();
 /// rows without a stored id inherit theirs from `first_row_id`.
 pub(super) fn rows_left(filter: &BoundExpr, fields: &Fields, first_row_id: Option<i64>) -> Option<Vec<Range<u64>>> {
     let is_stored = fields.iter().any(|field| field_id(field) == Some(ROW_ID.id));
-    let numbers = Numbers { first_row_id: first_row_id.filter(|_| !is_stored) };
+    let numbers = TestedNumber { first_row_id: first_row_id.filter(|_| !is_stored) };
     let left = numbers.left(filter);
     (left != all()).then_some(left)
 }
@@ -29,12 +29,12 @@ fn all() -> Vec<Range<u64>> {
 }
 
 /// Which number of a row the filter tests.
-struct Numbers {
+struct TestedNumber {
     /// The first row's id, if row ids are inherited and not stored.
     first_row_id: Option<i64>,
 }
 
-impl Numbers {
+impl TestedNumber {
     /// `filter` has no `NOT`.
     fn left(&self, filter: &BoundExpr) -> Vec<Range<u64>> {
         match filter {

@@ -117,12 +117,12 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// Items that parts refer to by index, each stored once.
-struct Shared<T> {
+struct Interned<T> {
     items: Vec<T>,
     places: HashMap<String, usize>,
 }
 
-impl<T> Shared<T> {
+impl<T> Interned<T> {
     fn new() -> Self {
         Self { items: Vec::new(), places: HashMap::new() }
     }
@@ -144,7 +144,7 @@ impl<T> Shared<T> {
 /// are runs.
 struct SharedDeletes {
     items: Vec<DeleteForm>,
-    columns: Shared<Json>,
+    columns: Interned<Json>,
     /// For each list, by its address, the indices of its files among the items.
     of_list: HashMap<usize, Vec<Option<u32>>>,
     /// Whether a list may contain a file twice.
@@ -167,7 +167,7 @@ impl SharedDeletes {
                 }
             }
         }
-        let mut own = Self { items: Vec::new(), columns: Shared::new(), of_list: HashMap::new(), is_repeated: false };
+        let mut own = Self { items: Vec::new(), columns: Interned::new(), of_list: HashMap::new(), is_repeated: false };
         // // By path and offset, because a Puffin file has many vectors.
         let mut known = HashMap::<_, u32>::new();
         for list in lists {
@@ -209,7 +209,7 @@ impl SharedDeletes {
 /// Serializes a task.
 pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
     let wanted = &task.wanted;
-    let (mut residuals, mut specs) = (Shared::new(), Shared::new());
+    let (mut residuals, mut specs) = (Interned::new(), Interned::new());
     let deletes = SharedDeletes::of(&task.parts)?;
     let mut parts = Vec::with_capacity(task.parts.len());
     // Mostly those of the part before, whose place needs no text to be found by.
@@ -337,7 +337,7 @@ fn deletes(forms: Vec<DeleteForm>, columns: &[Json]) -> Result<DeleteList> {
 }
 
 impl DeleteForm {
-    fn of(delete: &DeletePart, columns: &mut Shared<Json>) -> Result<Self> {
+    fn of(delete: &DeletePart, columns: &mut Interned<Json>) -> Result<Self> {
         let key = delete.key.iter().map(|field| {
             let schema = Schema::new(0, vec![field.clone()])?.to_json();
             columns.place(schema.to_string(), || Ok(schema))

@@ -15,12 +15,12 @@ pub(super) struct Team(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<TeamState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct TeamState {
     jobs: VecDeque<Job>,
     /// Number of threads without a job.
     idle: usize,
@@ -52,7 +52,7 @@ impl Drop for Team {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TeamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

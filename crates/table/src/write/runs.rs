@@ -39,7 +39,7 @@ pub(super) struct Runs {
 pub(super) struct Merge<'a> {
     sorter: &'a Sorter,
     converter: Option<RowConverter>,
-    runs: Vec<Run>,
+    runs: Vec<OpenRun>,
     /// A heap of the runs with remaining rows; the one with the smallest row is first.
     heap: Vec<usize>,
     /// Batches with rows to be returned.
@@ -50,15 +50,15 @@ pub(super) struct Merge<'a> {
 }
 
 /// A run and its current row.
-struct Run {
-    source: Source,
+struct OpenRun {
+    source: RunSource,
     rows: Rows,
     row: usize,
     /// Its batch among those of the merge.
     batch: usize,
 }
 
-enum Source {
+enum RunSource {
     File(SpillReader),
     Memory(std::vec::IntoIter<RecordBatch>),
 }
@@ -157,9 +157,9 @@ impl<'a> Merge<'a> {
         let most_rows = MERGED_ROWS;
         let mut merge = Self { sorter, converter: None, runs: runs_open, heap, batches, most_rows, failed: false };
         for run in runs {
-            merge.begin(Source::File(run.read()?))?;
+            merge.begin(RunSource::File(run.read()?))?;
         }
-        merge.begin(Source::Memory(last.into_iter()))?;
+        merge.begin(RunSource::Memory(last.into_iter()))?;
         for place in (0..merge.heap.len() / 2).rev() {
             merge.sift(place);
         }
@@ -168,11 +168,11 @@ impl<'a> Merge<'a> {
 }
 
 impl Merge<'_> {
-    fn begin(&mut self, mut source: Source) -> Result<()> {
+    fn begin(&mut self, mut source: RunSource) -> Result<()> {
         let Some(batch) = source.batch()? else { return Ok(()) };
         let rows = self.sorter.rows(&batch, &mut self.converter)?;
         self.heap.push(self.runs.len());
-        self.runs.push(Run { source, rows, row: 0, batch: self.batches.len() });
+        self.runs.push(OpenRun { source, rows, row: 0, batch: self.batches.len() });
         self.batches.push(batch);
         Ok(())
     }
@@ -261,7 +261,7 @@ impl Iterator for Merge<'_> {
     }
 }
 
-impl Source {
+impl RunSource {
     /// The next batch that has rows.
     fn batch(&mut self) -> Result<Option<RecordBatch>> {
         loop {

@@ -22,11 +22,11 @@ const PARALLEL_ROWS: usize = 1 << 14;
 /// Sorts stored batches.
 #[derive(Debug)]
 pub struct Sorter {
-    keys: Keys,
+    keys: SortKeys,
 }
 
 #[derive(Debug)]
-enum Keys {
+enum SortKeys {
     Columns(Vec<(StoredColumn, Transform, SortOptions)>),
     Curve(CurveKeys),
 }
@@ -50,7 +50,7 @@ impl Sorter {
                 }
             }
         }
-        Ok((!keys.is_empty()).then_some(Self { keys: Keys::Columns(keys) }))
+        Ok((!keys.is_empty()).then_some(Self { keys: SortKeys::Columns(keys) }))
     }
 
     /// A sorter along a curve.
@@ -58,7 +58,7 @@ impl Sorter {
     /// # Errors
     /// Columns that the schema lacks, or that have no place on a curve.
     pub fn along(curve: &Curve, schema: &Schema) -> Result<Self> {
-        Ok(Self { keys: Keys::Curve(CurveKeys::new(curve, schema)?) })
+        Ok(Self { keys: SortKeys::Curve(CurveKeys::new(curve, schema)?) })
     }
 
     /// All rows of the batches, sorted, in batches of `count`; equal rows keep their order.
@@ -103,8 +103,8 @@ impl Sorter {
     /// The columns to compare, and how.
     fn columns(&self, batch: &RecordBatch) -> Result<(Vec<ArrayRef>, Vec<SortOptions>)> {
         let keys = match &self.keys {
-            Keys::Curve(curve) => return Ok((vec![curve.of(batch)?], vec![SortOptions::default()])),
-            Keys::Columns(keys) => keys,
+            SortKeys::Curve(curve) => return Ok((vec![curve.of(batch)?], vec![SortOptions::default()])),
+            SortKeys::Columns(keys) => keys,
         };
         let columns = keys.iter().map(|(column, transform, _)| {
             transform.kernel(&column.of(batch)?).map_err(|error| match error {

@@ -159,14 +159,14 @@ pub struct TableWriter {
 /// One lane for each partition; an unpartitioned table has one.
 #[derive(Debug)]
 struct Lanes {
-    shared: Arc<Shared>,
+    shared: Arc<SharedByLanes>,
     lanes: Vec<Lane>,
     clock: u64,
 }
 
 /// Shared by all lanes.
 #[derive(Debug)]
-struct Shared {
+struct SharedByLanes {
     config: WriterConfig,
     options: WriteOptions,
     layout: FileLayout,
@@ -227,7 +227,7 @@ impl TableWriter {
         };
         let task = config.distributed.then_some(config.task);
         let (spill, open) = (Mutex::new(None), AtomicUsize::new(0));
-        let shared = Arc::new(Shared { config, options, layout, locations, names, sorter, spill, open });
+        let shared = Arc::new(SharedByLanes { config, options, layout, locations, names, sorter, spill, open });
         Ok(Self { intake: Intake::new(conform, router, task), lanes: Lanes { shared, lanes, clock: 0 }, held: None })
     }
 
@@ -415,14 +415,14 @@ impl Lane {
     }
 
     /// Whether unsorted rows may be encoded now; otherwise they wait until files of other partitions are closed.
-    fn may_encode(&self, shared: &Shared) -> bool {
+    fn may_encode(&self, shared: &SharedByLanes) -> bool {
         let is_free = || self.runs.is_empty() && shared.open.load(Ordering::Relaxed) < shared.config.open_files;
         !shared.options.gathers || self.file.is_some() || is_free()
     }
 
     /// Frees the memory of pending rows: rows to be sorted, or whose file cannot be opened yet, go to a temporary
     /// file, others into the data file.
-    fn make_room(&mut self, shared: &Shared) -> Result<()> {
+    fn make_room(&mut self, shared: &SharedByLanes) -> Result<()> {
         if shared.sorter.is_none() && self.may_encode(shared) {
             self.flush(shared, true)?;
             return self.file.as_mut().map_or(Ok(()), |file| file.close_group());
@@ -440,7 +440,7 @@ impl Lane {
     }
 
     /// Encodes pending rows after those in the temporary file; all rows of a sorted lane at once.
-    fn flush(&mut self, shared: &Shared, side_by_side: bool) -> Result<()> {
+    fn flush(&mut self, shared: &SharedByLanes, side_by_side: bool) -> Result<()> {
         let pending = self.take_pending();
         let Some(sorter) = &shared.sorter else {
             let waiting = self.runs.take();
@@ -459,7 +459,7 @@ impl Lane {
 
     fn append_all(
         &mut self,
-        shared: &Shared,
+        shared: &SharedByLanes,
         batches: impl Iterator<Item = Result<RecordBatch>>,
         side_by_side: bool,
     ) -> Result<()> {
@@ -469,7 +469,7 @@ impl Lane {
         Ok(())
     }
 
-    fn append(&mut self, shared: &Shared, batches: &[RecordBatch], side_by_side: bool) -> Result<()> {
+    fn append(&mut self, shared: &SharedByLanes, batches: &[RecordBatch], side_by_side: bool) -> Result<()> {
         let mut rest = batches.to_vec();
         while !rest.is_empty() {
             let file = match &mut self.file {
@@ -494,12 +494,12 @@ impl Lane {
         Ok(())
     }
 
-    fn close(&mut self, shared: &Shared, side_by_side: bool) -> Result<()> {
+    fn close(&mut self, shared: &SharedByLanes, side_by_side: bool) -> Result<()> {
         self.flush(shared, side_by_side)?;
         self.end_file(shared)
     }
 
-    fn end_file(&mut self, shared: &Shared) -> Result<()> {
+    fn end_file(&mut self, shared: &SharedByLanes) -> Result<()> {
         let Some(file) = self.file.take() else { return Ok(()) };
         self.file_rows = 0;
         shared.open.fetch_sub(1, Ordering::Relaxed);
@@ -509,7 +509,7 @@ impl Lane {
     }
 }
 
-impl Shared {
+impl SharedByLanes {
     /// The number of rows at which a file of a partition is closed; sorted rows are all known before the first is
     /// written.
     fn rows_per_file(&self, rows: u64) -> u64 {

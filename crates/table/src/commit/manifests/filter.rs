@@ -272,7 +272,7 @@ impl ManifestFilter {
         for (key, made) in keys.into_iter().zip(Ordered::new(Arc::new(work), asked, remote)) {
             let filtered = match made? {
                 None => None,
-                Some(Made { encoded, summary, removed, partitions }) => {
+                Some(Replacement { encoded, summary, removed, partitions }) => {
                     let manifest = output.put_manifest(encoded)?;
                     Some(Arc::new(Filtered { manifest, summary, removed, partitions }))
                 }
@@ -300,7 +300,7 @@ struct FilterWork {
 
 /// An encoded replacement of a manifest.
 #[derive(Debug)]
-struct Made {
+struct Replacement {
     encoded: Encoded,
     summary: SummaryBuilder,
     removed: Vec<(String, Section)>,
@@ -310,7 +310,7 @@ struct Made {
 impl Work for FilterWork {
     type Item = ManifestFile;
     type Fetched = Bytes;
-    type Done = Option<Made>;
+    type Done = Option<Replacement>;
 
     fn bytes(manifest: &ManifestFile) -> i64 {
         manifest.manifest_length
@@ -320,7 +320,7 @@ impl Work for FilterWork {
         self.means.output.storage().read_manifest(manifest)
     }
 
-    fn run(&self, manifest: &ManifestFile, bytes: Bytes) -> Result<Option<Made>> {
+    fn run(&self, manifest: &ManifestFile, bytes: Bytes) -> Result<Option<Replacement>> {
         let spec = self.means.specs.of_manifest(manifest)?;
         let read = |metrics| {
             let options = ReadOptions {
@@ -338,14 +338,14 @@ impl Work for FilterWork {
         self.without(manifest, spec, &read(Metrics::all())?, &removed).map(Some)
     }
 
-    fn memory(made: &Option<Made>) -> usize {
+    fn memory(made: &Option<Replacement>) -> usize {
         made.as_ref().map_or(0, |made| usize::try_from(made.encoded.manifest.manifest_length).unwrap_or(0))
     }
 }
 
 impl FilterWork {
     /// Rewrites a manifest: remaining files become existing entries, removed files deleted entries.
-    fn without(&self, manifest: &ManifestFile, spec: &Spec, entries: &Entries, gone: &[bool]) -> Result<Made> {
+    fn without(&self, manifest: &ManifestFile, spec: &Spec, entries: &Entries, gone: &[bool]) -> Result<Replacement> {
         let mut writer = self.means.output.writer(&self.means.form, spec, manifest.content)?;
         let (mut summary, mut removed, mut seen) = (SummaryBuilder::default(), Vec::new(), HashSet::new());
         for (row, gone) in gone.iter().enumerate() {
@@ -368,6 +368,6 @@ impl FilterWork {
         let gone = gone.iter().enumerate().filter(|(_, gone)| **gone).map(|(row, _)| entries.tuple_of.value(row));
         let places: BTreeSet<u32> = gone.collect();
         let partitions = places.into_iter().map(|place| entries.tuple(place as usize)).collect::<Result<_, _>>()?;
-        Ok(Made { encoded: self.means.output.encode(&self.means.form, writer)?, summary, removed, partitions })
+        Ok(Replacement { encoded: self.means.output.encode(&self.means.form, writer)?, summary, removed, partitions })
     }
 }

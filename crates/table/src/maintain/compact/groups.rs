@@ -51,7 +51,7 @@ impl Input {
 
 /// A file of the plan.
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct PlannedFile {
     manifest: usize,
     row: usize,
     bytes: i64,
@@ -72,7 +72,7 @@ struct KnownDeletes<'a> {
 /// Invalid manifests.
 pub(super) fn groups(plan: &Plan, metadata: &TableMetadata, settings: &Settings) -> Result<Vec<Group>> {
     let sizes = &settings.sizes;
-    let mut of_partition: Vec<Vec<Found>> = Vec::new();
+    let mut of_partition: Vec<Vec<PlannedFile>> = Vec::new();
     let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
     let mut deletes = KnownDeletes { plan, rows: vec![None; plan.deletes.len()] };
     for (number, manifest) in plan.manifests.iter().enumerate() {
@@ -95,14 +95,14 @@ pub(super) fn groups(plan: &Plan, metadata: &TableMetadata, settings: &Settings)
             if group == of_partition.len() {
                 of_partition.push(Vec::new());
             }
-            let found = Found { manifest: number, row, bytes, is_worn };
+            let found = PlannedFile { manifest: number, row, bytes, is_worn };
             of_partition.get_mut(group).into_iter().for_each(|files| files.push(found));
         }
     }
     let (mut groups, mut room) = (Vec::new(), settings.most_files);
     for files in of_partition {
         for mut files in sizes.packed(files, |file| file.bytes) {
-            let sum = |files: &[Found]| files.iter().map(|file| file.bytes).fold(0, i64::saturating_add);
+            let sum = |files: &[PlannedFile]| files.iter().map(|file| file.bytes).fold(0, i64::saturating_add);
             let is_worn = files.iter().any(|file| file.is_worn);
             if !sizes.rewrite_all && !is_worn && !sizes.is_worthwhile(files.len(), sum(&files)) {
                 continue;
@@ -127,9 +127,9 @@ fn key(manifest: &PlannedManifest, tuple: usize, metadata: &TableMetadata) -> Re
     Ok(partition_key(spec.spec_id, &tuple))
 }
 
-fn group(plan: &Plan, files: &[Found], bytes: i64, settings: &Settings) -> Result<Group> {
+fn group(plan: &Plan, files: &[PlannedFile], bytes: i64, settings: &Settings) -> Result<Group> {
     let mut inputs = Vec::with_capacity(files.len());
-    for Found { manifest: number, row, .. } in files {
+    for PlannedFile { manifest: number, row, .. } in files {
         let Some(manifest) = plan.manifests.get(*number) else { continue };
         let linked = manifest.deletes(*row);
         let mut vectors = Vec::new();

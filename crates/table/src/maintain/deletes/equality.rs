@@ -56,7 +56,7 @@ pub fn convert_equality_deletes(table: &Table, request: &DeletesRequest) -> Resu
     {
         return Ok(ConvertedDeletes { made_before: true, snapshot_id: Some(made), ..ConvertedDeletes::default() });
     }
-    let Some(found) = Found::of(table, request)? else { return Ok(ConvertedDeletes::default()) };
+    let Some(found) = ConversionInput::of(table, request)? else { return Ok(ConvertedDeletes::default()) };
     let mut done = ConvertedDeletes {
         converted_delete_files: found.removed.len(),
         data_files: found.matches.files.len(),
@@ -103,7 +103,7 @@ fn committed(table: &Table, change: &mut dyn Change, done: ConvertedDeletes) -> 
 }
 
 /// What a conversion reads.
-struct Found {
+struct ConversionInput {
     /// Data files with the rows that are deleted now, by any delete file.
     matches: Matches,
     /// All data files that the removed equality deletes may apply to.
@@ -112,7 +112,7 @@ struct Found {
     removed: Vec<DataFile>,
 }
 
-impl Found {
+impl ConversionInput {
     /// `None` if no equality deletes can be removed.
     fn of(table: &Table, request: &DeletesRequest) -> Result<Option<Self>> {
         let (storage, metadata, branch) = (table.storage(), table.metadata(), &request.snapshot.branch);

@@ -40,8 +40,8 @@ pub(super) fn check(check: &Check<'_>, at: At<'_>, entry: &ManifestEntry) -> Res
         },
     };
     let schema = &schema;
-    let columns: Vec<Column<'_>> =
-        schema.fields().iter().map(|field| Column::of(field, file)).collect::<Result<_>>()?;
+    let columns: Vec<CheckedColumn<'_>> =
+        schema.fields().iter().map(|field| CheckedColumn::of(field, file)).collect::<Result<_>>()?;
     let mapping = check.metadata.property(NAME_MAPPING_PROPERTY).and_then(|text| NameMapping::parse(text).ok());
     let wanted = Wanted { name_mapping: mapping.map(Arc::new), ..Wanted::new(schema.clone(), schema.clone()) };
     let planned = PlannedSpec { partition_type: spec.partition_type(schema), spec: spec.clone() };
@@ -61,7 +61,7 @@ pub(super) fn check(check: &Check<'_>, at: At<'_>, entry: &ManifestEntry) -> Res
         change: None,
         deleted_by: DeleteParts::default(),
     };
-    let mut seen: BTreeMap<i32, Seen> = BTreeMap::new();
+    let mut seen: BTreeMap<i32, SeenValues> = BTreeMap::new();
     let mut rows = 0i64;
     for batch in task::rows(ReadTask { wanted: Arc::new(wanted), parts: vec![part] }, check.storage, None)? {
         let batch = batch?;
@@ -89,7 +89,7 @@ pub(super) fn check(check: &Check<'_>, at: At<'_>, entry: &ManifestEntry) -> Res
 }
 
 /// A column with what a manifest says of it.
-struct Column<'a> {
+struct CheckedColumn<'a> {
     field: &'a Field,
     lower: Option<Value>,
     upper: Option<Value>,
@@ -97,14 +97,14 @@ struct Column<'a> {
 
 /// What the rows have.
 #[derive(Default)]
-struct Seen {
+struct SeenValues {
     nulls: i64,
     nans: i64,
     below: i64,
     above: i64,
 }
 
-impl<'a> Column<'a> {
+impl<'a> CheckedColumn<'a> {
     fn of(field: &'a Field, file: &DataFile) -> Result<Self> {
         let bound = |pairs: &Option<Vec<(i32, Vec<u8>)>>| {
             let Type::Primitive(ty) = &field.ty else { return None };
@@ -130,7 +130,7 @@ impl<'a> Column<'a> {
         Ok(Self { field, lower, upper })
     }
 
-    fn compare(&self, check: &Check<'_>, at: At<'_>, file: &DataFile, seen: &Seen) {
+    fn compare(&self, check: &Check<'_>, at: At<'_>, file: &DataFile, seen: &SeenValues) {
         let id = self.field.id;
         let count = |pairs: &Option<Vec<(i32, i64)>>| pairs.iter().flatten().find(|(of, _)| *of == id).map(|one| one.1);
         if let (Some(nulls), Type::Primitive(_)) = (count(&file.null_value_counts), &self.field.ty) {
@@ -150,8 +150,8 @@ impl<'a> Column<'a> {
     }
 }
 
-impl Seen {
-    fn add(&mut self, column: &Column<'_>, values: &ArrayRef) -> Result<()> {
+impl SeenValues {
+    fn add(&mut self, column: &CheckedColumn<'_>, values: &ArrayRef) -> Result<()> {
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         self.nulls += count(values.logical_null_count());
         self.nans += count(nans(values));

@@ -20,7 +20,7 @@ use crate::snapshot::parallel::{locked, side_by_side};
 const MOST_KEPT: usize = 128 << 20;
 
 /// What is compared of a live file.
-struct Compared {
+struct ComparedFile {
     /// The row of its entry, by which its path is found again.
     row: usize,
     /// Of its path, of a vector also of its offset.
@@ -41,7 +41,7 @@ struct Vector {
     target: String,
 }
 
-impl Compared {
+impl ComparedFile {
     fn of(check: &Check<'_>, row: usize, entry: &ManifestEntry) -> Self {
         let file = &entry.file;
         let is_vector = file.content != FileContent::Data && file.format() == Some(FileFormat::Puffin);
@@ -84,8 +84,8 @@ impl Vector {
 
 /// Live files of manifests that several snapshots may list.
 #[derive(Default)]
-struct Kept {
-    files: HashMap<ManifestKey, Arc<Vec<Compared>>>,
+struct LiveFiles {
+    files: HashMap<ManifestKey, Arc<Vec<ComparedFile>>>,
     bytes: usize,
 }
 
@@ -100,7 +100,7 @@ struct Data {
 /// A live deletion vector, by its manifest and its place in that.
 struct LiveVector {
     manifest: usize,
-    files: Arc<Vec<Compared>>,
+    files: Arc<Vec<ComparedFile>>,
     place: usize,
 }
 
@@ -114,7 +114,7 @@ struct Live {
 }
 
 pub(super) fn check(check: &Check<'_>) -> Result<()> {
-    let (mut done, kept) = (HashSet::new(), Mutex::new(Kept::default()));
+    let (mut done, kept) = (HashSet::new(), Mutex::new(LiveFiles::default()));
     let current = check.metadata.current_snapshot_id();
     let others = check.metadata.all_refs().map(|(_, head)| head.snapshot_id);
     let heads = current.into_iter().chain(others.filter(|_| !check.options.only_current));
@@ -126,7 +126,7 @@ pub(super) fn check(check: &Check<'_>) -> Result<()> {
     Ok(())
 }
 
-fn check_snapshot(check: &Check<'_>, snapshot: &Snapshot, kept: &Mutex<Kept>) -> Result<()> {
+fn check_snapshot(check: &Check<'_>, snapshot: &Snapshot, kept: &Mutex<LiveFiles>) -> Result<()> {
     let live = Mutex::new(Live::new(check));
     let mut manifests = listed(check, snapshot, false);
     let mut known = HashSet::new();
@@ -166,7 +166,7 @@ fn check_snapshot(check: &Check<'_>, snapshot: &Snapshot, kept: &Mutex<Kept>) ->
 }
 
 /// The live files of a manifest.
-fn compared(check: &Check<'_>, manifest: &Listed, kept: &Mutex<Kept>) -> Result<Arc<Vec<Compared>>> {
+fn compared(check: &Check<'_>, manifest: &Listed, kept: &Mutex<LiveFiles>) -> Result<Arc<Vec<ComparedFile>>> {
     let key = ManifestKey::of(&manifest.file);
     let known = locked(kept).files.get(&key).cloned();
     if let Some(known) = known {
@@ -180,10 +180,10 @@ fn compared(check: &Check<'_>, manifest: &Listed, kept: &Mutex<Kept>) -> Result<
         }
         // An entry that cannot be read is a finding already.
         if let Ok(entry) = entries.entry(row, manifest.file.partition_spec_id) {
-            files.push(Compared::of(check, row, &entry));
+            files.push(ComparedFile::of(check, row, &entry));
         }
     }
-    let bytes = files.iter().map(Compared::memory).sum::<usize>();
+    let bytes = files.iter().map(ComparedFile::memory).sum::<usize>();
     let files = Arc::new(files);
     let kept = &mut *locked(kept);
     if kept.bytes.saturating_add(bytes) <= MOST_KEPT {
@@ -197,7 +197,7 @@ fn add(
     check: &Check<'_>,
     number: usize,
     manifest: &Listed,
-    files: &Arc<Vec<Compared>>,
+    files: &Arc<Vec<ComparedFile>>,
     live: &Mutex<Live>,
 ) -> Result<()> {
     let mut twice = Vec::new();
@@ -243,7 +243,13 @@ impl Live {
     }
 
     /// Adds a file; returns whether it was not listed before.
-    fn add(&mut self, manifest: usize, files: &Arc<Vec<Compared>>, place: usize, file: &Compared) -> Result<bool> {
+    fn add(
+        &mut self,
+        manifest: usize,
+        files: &Arc<Vec<ComparedFile>>,
+        place: usize,
+        file: &ComparedFile,
+    ) -> Result<bool> {
         let mut count = |name: &'static str, by: i64| {
             let total = self.totals.entry(name).or_default();
             *total = total.saturating_add(by);

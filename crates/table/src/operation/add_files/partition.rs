@@ -54,7 +54,7 @@ struct SpecField<'a> {
 }
 
 /// A file whose partition is being determined.
-struct Found<'a> {
+struct PartitionedFile<'a> {
     path: &'a str,
     format: FileFormat,
     size: u64,
@@ -92,7 +92,7 @@ impl<'a> Partitioner<'a> {
         metrics: &FileMetrics,
         columns: &Fields,
     ) -> Result<PartitionOf> {
-        let file = Found { path, format, size, metrics, columns };
+        let file = PartitionedFile { path, format, size, metrics, columns };
         self.check_given(path)?;
         let mut found = PartitionOf { tuple: Vec::with_capacity(self.fields.len()), identities: HashMap::new() };
         for field in &self.fields {
@@ -115,7 +115,7 @@ impl<'a> Partitioner<'a> {
         }
     }
 
-    fn value(&self, field: &SpecField<'_>, file: &Found<'_>) -> Result<Option<Value>> {
+    fn value(&self, field: &SpecField<'_>, file: &PartitionedFile<'_>) -> Result<Option<Value>> {
         let Some((source, _)) = &field.source else { return Ok(None) };
         let name = &field.field.name;
         let given = self.options.partitions.get(file.path).and_then(|values| values.get(name)).cloned();
@@ -149,7 +149,7 @@ impl<'a> Partitioner<'a> {
     }
 
     /// Determines the partition value from the rows.
-    fn in_rows(&self, field: &SpecField<'_>, file: &Found<'_>) -> Result<Proven> {
+    fn in_rows(&self, field: &SpecField<'_>, file: &PartitionedFile<'_>) -> Result<Proven> {
         let Some((source, _)) = &field.source else { return Ok(Proven::Nothing) };
         let projection = Arc::new(self.schema.select_ids(&[*source].into())?);
         let column = StoredColumn::find(&projection, *source)?;

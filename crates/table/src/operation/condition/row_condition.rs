@@ -41,12 +41,12 @@ pub(in crate::operation) struct RowCondition {
 #[derive(Debug)]
 enum RowTest {
     Filter(BoundExpr),
-    Columns(Box<Compared>),
+    Columns(Box<ComparedColumns>),
 }
 
 /// A comparison of two columns.
 #[derive(Debug)]
-struct Compared {
+struct ComparedColumns {
     left: StoredColumn,
     comparison: Comparison,
     right: StoredColumn,
@@ -65,7 +65,7 @@ impl RowTests {
                     RowTest::Filter(Expression::Predicate(predicate.clone()).bind(columns, case_sensitive)?)
                 }
                 ConditionPredicate::Columns(pair) => {
-                    RowTest::Columns(Box::new(Compared::new(pair, columns, case_sensitive)?))
+                    RowTest::Columns(Box::new(ComparedColumns::new(pair, columns, case_sensitive)?))
                 }
             }))
         };
@@ -140,7 +140,7 @@ fn with_place(columns: &Schema) -> Result<(Schema, (usize, usize))> {
     Ok((Schema::new(0, fields)?, place))
 }
 
-impl Compared {
+impl ComparedColumns {
     fn new(columns: &ColumnComparison, all: &Schema, case_sensitive: bool) -> Result<Self> {
         let text = columns.to_string();
         let column = |term: &Term| {

@@ -85,7 +85,7 @@ fn rows_of(columns: &[ArrayRef]) -> Result<Rows> {
 
 /// The rows with one key.
 #[derive(Debug)]
-struct Entry {
+struct KeyRows {
     key: Box<[u8]>,
     /// The batch and the row on the left; `None` if only the right side has the key.
     place: Option<(usize, usize)>,
@@ -100,7 +100,7 @@ pub(super) struct Part {
     left: Vec<RecordBatch>,
     values: Vec<Vec<Rows>>,
     table: HashTable<usize>,
-    entries: Vec<Entry>,
+    entries: Vec<KeyRows>,
     right: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
     /// Pending differences: their batch and row, what they are, and which columns changed.
     found: Vec<(usize, usize, &'static str, Option<Vec<usize>>)>,
@@ -148,7 +148,7 @@ impl Part {
     }
 
     /// The entry of a key, which is added if it is new.
-    fn entry(&mut self, comparing: &Comparing, key: &[u8], place: Option<(usize, usize)>) -> &mut Entry {
+    fn entry(&mut self, comparing: &Comparing, key: &[u8], place: Option<(usize, usize)>) -> &mut KeyRows {
         let Self { table, entries, .. } = self;
         let hash = |key: &[u8]| comparing.hasher.hash_one(key);
         let of = |at: &usize| entries.get(*at).map(|entry| &*entry.key);
@@ -160,7 +160,7 @@ impl Part {
             }
         };
         if at == entries.len() {
-            entries.push(Entry { key: key.into(), place, count: 0, is_matched: false });
+            entries.push(KeyRows { key: key.into(), place, count: 0, is_matched: false });
         }
         &mut entries[at]
     }
@@ -232,7 +232,7 @@ impl Part {
         Ok(())
     }
 
-    fn known(&mut self, comparing: &Comparing, key: &[u8]) -> Option<&mut Entry> {
+    fn known(&mut self, comparing: &Comparing, key: &[u8]) -> Option<&mut KeyRows> {
         let Self { table, entries, .. } = self;
         let at = table.find(comparing.hasher.hash_one(key), |at| entries.get(*at).is_some_and(|one| *one.key == *key));
         at.copied().and_then(|at| entries.get_mut(at))

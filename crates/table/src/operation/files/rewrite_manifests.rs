@@ -33,7 +33,7 @@ pub struct RewriteManifests {
     choice: Option<Box<Choice>>,
     deleted: Vec<String>,
     added: Vec<ManifestFile>,
-    done: Option<Done>,
+    done: Option<LastAttempt>,
     /// Always empty: the table keeps all of its files.
     changes: FileChanges,
 }
@@ -56,7 +56,7 @@ pub struct ManifestsPreview {
 }
 
 /// The result of the last attempt.
-struct Done {
+struct LastAttempt {
     basis: Basis,
     /// The replaced manifests of the parent, and the number of live files in each.
     replaced: HashMap<ManifestKey, i64>,
@@ -147,7 +147,13 @@ impl RewriteManifests {
     }
 
     /// Writes the manifests that replace those of the parent.
-    fn make(&self, base: &TableMetadata, older: &[ManifestFile], manifests: &Manifests, basis: Basis) -> Result<Done> {
+    fn make(
+        &self,
+        base: &TableMetadata,
+        older: &[ManifestFile],
+        manifests: &Manifests,
+        basis: Basis,
+    ) -> Result<LastAttempt> {
         let mut replaced: HashMap<ManifestKey, i64> = HashMap::new();
         let deleted = older.iter().filter(|manifest| self.deleted.contains(&manifest.manifest_path));
         for manifest in deleted {
@@ -172,12 +178,12 @@ impl RewriteManifests {
                 "rewrite of manifests: the new manifests have {new} live files, and those that they replace have {old}"
             )));
         }
-        Ok(Done { basis, replaced, clustered, given })
+        Ok(LastAttempt { basis, replaced, clustered, given })
     }
 
     /// Rejects added manifests if they replace ones that the same transaction wrote again after a lost race: the added
     /// ones were written with the sequence numbers of the earlier attempt.
-    fn check_given(&self, before: &Done, there: &HashSet<ManifestKey>) -> Result<()> {
+    fn check_given(&self, before: &LastAttempt, there: &HashSet<ManifestKey>) -> Result<()> {
         let taken_out = |key: &&ManifestKey| self.deleted.iter().any(|path| path == key.path());
         match before.replaced.keys().filter(taken_out).find(|key| !there.contains(*key)) {
             None => Ok(()),

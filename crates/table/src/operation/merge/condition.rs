@@ -17,12 +17,12 @@ pub(crate) struct BoundCondition(Expression<BoundTest>);
 #[derive(Debug)]
 enum BoundTest {
     Filter(BoundExpr),
-    Columns(Box<Compared>),
+    Columns(Box<ComparedColumns>),
 }
 
 /// A comparison of two columns.
 #[derive(Debug)]
-struct Compared {
+struct ComparedColumns {
     left: Vec<String>,
     comparison: Comparison,
     right: Vec<String>,
@@ -44,7 +44,7 @@ impl BoundCondition {
                     BoundTest::Filter(sides.bind(&Expression::Predicate(predicate.clone()), case_sensitive)?)
                 }
                 ConditionPredicate::Columns(columns) => {
-                    BoundTest::Columns(Box::new(Compared::new(columns, sides, case_sensitive)?))
+                    BoundTest::Columns(Box::new(ComparedColumns::new(columns, sides, case_sensitive)?))
                 }
             }))
         };
@@ -84,7 +84,7 @@ fn matching(condition: &Expression<BoundTest>, rows: &Joined) -> Result<BooleanB
     })
 }
 
-impl Compared {
+impl ComparedColumns {
     fn new(columns: &ColumnComparison, sides: &Sides<'_>, case_sensitive: bool) -> Result<Self> {
         let text = columns.to_string();
         let column = |term: &Term| {

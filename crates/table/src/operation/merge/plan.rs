@@ -42,7 +42,7 @@ pub(crate) struct Plan {
     pub(crate) joined: Vec<usize>,
     /// Whether rows beyond memory are encrypted, as those of the table are.
     pub(crate) is_encrypted: bool,
-    given: Option<Given>,
+    given: Option<SourceColumns>,
 }
 
 /// A clause bound to the columns.
@@ -83,7 +83,7 @@ pub(crate) enum ReadyAction {
 
 /// Converts source columns that the table also has to its types; the others follow unchanged.
 #[derive(Debug)]
-struct Given {
+struct SourceColumns {
     stored: Vec<usize>,
     given: SchemaRef,
     intake: Intake,
@@ -110,7 +110,7 @@ impl Plan {
         if takes_all && is_exact {
             Conform::new(table, schema, rules.matching)?;
         }
-        let given = takes_all.then(|| Given::new(table, schema)).transpose()?;
+        let given = takes_all.then(|| SourceColumns::new(table, schema)).transpose()?;
         let source = given.as_ref().map_or_else(|| Ok(Arc::new(schema.clone())), |given| given.schema(schema))?;
         let common: Vec<String> = table
             .fields()
@@ -391,7 +391,7 @@ fn nullable(schema: &ArrowSchema) -> ArrowSchema {
     ArrowSchema::new(schema.fields().iter().map(field).collect::<Vec<_>>())
 }
 
-impl Given {
+impl SourceColumns {
     fn new(table: &Schema, schema: &ArrowSchema) -> Result<Self> {
         let is_common = |place: &usize| {
             let field = schema.fields().get(*place);

@@ -83,12 +83,12 @@ impl Transaction {
         let table = Widened::of(self, &wanted(schema, &rules), evolve && takes_all)?;
         let mut plan = Plan::new(&table.metadata, schema, &rules)?;
         let range = KeyRange::new(table.metadata.current_schema(), &plan.key);
-        let mut source = Source { range, held: Held::Memory(Vec::new(), 0), rows: 0, memory: memory_limit / 2 };
+        let mut source = SourceRows { range, held: HeldRows::Memory(Vec::new(), 0), rows: 0, memory: memory_limit / 2 };
         for batch in batches {
             interrupt::check()?;
             source.add(&mut plan, batch?)?;
         }
-        let Source { range, held, .. } = source;
+        let SourceRows { range, held, .. } = source;
         let filter = Expr::or(range.filter(rules.exact), alone(&rules.clauses));
         let branch = &rows.snapshot.branch;
         // A limit reduces the number of threads, so it is passed on only if it is below the default.
@@ -101,7 +101,7 @@ impl Transaction {
         let mut changes = Changes::new(writer);
         let mut files = FileNumbers::default();
         match held {
-            Held::Memory(source, _) => {
+            HeldRows::Memory(source, _) => {
                 let keyed = KeyedRows::new(plan.source.clone(), source, &mut plan.key, plan.doubles)?;
                 let read = plan.read.clone();
                 let mut join = Join::new(&mut plan, keyed);
@@ -111,7 +111,7 @@ impl Transaction {
                 }
                 join.finish(&mut changes)?;
             }
-            Held::Disk(mut source, seen) => {
+            HeldRows::Disk(mut source, seen) => {
                 let target = spilled(&plan, &candidates, &mut files, &seen, memory_limit / 4)?;
                 match target {
                     Some(mut target) => join_parts(&mut plan, &mut source, &mut target, &mut changes, memory_limit, 1)?,
@@ -145,25 +145,25 @@ fn arrow_of(plan: &Plan) -> Result<SchemaRef> {
 }
 
 /// Receives the rows of a source.
-struct Source {
+struct SourceRows {
     range: KeyRange,
-    held: Held,
+    held: HeldRows,
     rows: usize,
     memory: usize,
 }
 
 /// Where the rows of a source are held.
-enum Held {
+enum HeldRows {
     /// In memory, with their keys and their size in bytes.
     Memory(Vec<(RecordBatch, Keys)>, usize),
     /// On disk, with a bitmap of their keys.
-    Disk(Spill, Seen),
+    Disk(Spill, KeyBitmap),
 }
 
 /// A bitmap of key hashes: a missing bit proves that the source does not have the key.
-struct Seen(Vec<u64>);
+struct KeyBitmap(Vec<u64>);
 
-impl Seen {
+impl KeyBitmap {
     fn new() -> Self {
         Self(vec![0; usize::try_from(SEEN_BITS / 64).unwrap_or(usize::MAX)])
     }
@@ -186,7 +186,7 @@ impl Seen {
     }
 }
 
-impl Source {
+impl SourceRows {
     fn add(&mut self, plan: &mut Plan, batch: RecordBatch) -> Result<()> {
         let batch = plan.prepared(batch)?;
         let columns = plan.key.source_columns(&batch)?;
@@ -194,8 +194,8 @@ impl Source {
         let keys = plan.key.of_columns(columns)?;
         self.rows += batch.num_rows();
         match &mut self.held {
-            Held::Disk(spill, seen) => spill_source(plan, spill, seen, &batch, &keys),
-            Held::Memory(held, bytes) => {
+            HeldRows::Disk(spill, seen) => spill_source(plan, spill, seen, &batch, &keys),
+            HeldRows::Memory(held, bytes) => {
                 *bytes += bytes_of(&batch) + keys.bytes() + BYTES_PER_ROW * batch.num_rows();
                 held.push((batch, keys));
                 if *bytes <= self.memory {
@@ -203,19 +203,19 @@ impl Source {
                 }
                 let held = std::mem::take(held);
                 let (mut spill, mut seen) =
-                    (Spill::new(plan.source.clone(), PARTS, self.memory / 2, plan.is_encrypted)?, Seen::new());
+                    (Spill::new(plan.source.clone(), PARTS, self.memory / 2, plan.is_encrypted)?, KeyBitmap::new());
                 for (batch, keys) in held {
                     interrupt::check()?;
                     spill_source(plan, &mut spill, &mut seen, &batch, &keys)?;
                 }
-                self.held = Held::Disk(spill, seen);
+                self.held = HeldRows::Disk(spill, seen);
                 Ok(())
             }
         }
     }
 }
 
-fn spill_source(plan: &Plan, spill: &mut Spill, seen: &mut Seen, batch: &RecordBatch, keys: &Keys) -> Result<()> {
+fn spill_source(plan: &Plan, spill: &mut Spill, seen: &mut KeyBitmap, batch: &RecordBatch, keys: &Keys) -> Result<()> {
     for key in (0..keys.len()).filter_map(|row| keys.get(row)) {
         seen.add(plan.key.hash(key));
     }
@@ -238,7 +238,7 @@ fn spilled(
     plan: &Plan,
     candidates: &Candidates,
     files: &mut FileNumbers,
-    seen: &Seen,
+    seen: &KeyBitmap,
     memory: usize,
 ) -> Result<Option<Spill>> {
     let all = plan.has(When::NotMatchedBySource);

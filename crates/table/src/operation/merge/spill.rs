@@ -13,14 +13,14 @@ use crate::spill::{SpillFile, Spilled};
 pub(crate) struct Spill {
     schema: SchemaRef,
     file: SpillFile,
-    parts: Vec<Part>,
+    parts: Vec<SpilledPart>,
     /// Bytes of buffered rows at which a part is written.
     buffer: usize,
 }
 
 /// The rows of one part.
 #[derive(Debug, Default)]
-struct Part {
+struct SpilledPart {
     pending: Vec<RecordBatch>,
     pending_bytes: usize,
     written: Vec<Spilled>,
@@ -35,7 +35,7 @@ impl Spill {
     /// The folder of temporary files is not writable.
     pub(crate) fn new(schema: SchemaRef, parts: usize, memory: usize, is_encrypted: bool) -> Result<Self> {
         let buffer = (memory / parts.max(1)).clamp(4 << 10, 1 << 20);
-        let parts = std::iter::repeat_with(Part::default).take(parts).collect();
+        let parts = std::iter::repeat_with(SpilledPart::default).take(parts).collect();
         Ok(Self { schema, file: SpillFile::create(is_encrypted)?, parts, buffer })
     }
 

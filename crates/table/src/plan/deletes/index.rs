@@ -250,7 +250,7 @@ impl DeleteIndex {
     /// Adds the delete files of a manifest.
     pub fn add(&mut self, spec: &PartitionSpec, entries: Arc<Entries>) -> Result<()> {
         let start = self.files.push(Source { spec_id: spec.spec_id, entries: entries.clone() })?;
-        let mut keys = Keys::new(spec, &entries);
+        let mut keys = PartitionKeys::new(spec, &entries);
         let bounds = FieldBounds::new(&entries, DELETE_FILE_PATH.id);
         let mut columns: HashMap<i32, FieldMetrics> = HashMap::new();
         for (row, place) in (0..entries.len()).zip(start..) {
@@ -384,7 +384,7 @@ impl DeleteIndex {
             return Ok(None);
         }
         let by_partition = !self.positions_of_partition.is_empty() || !self.equality_of_partition.is_empty();
-        let mut keys = Keys::new(spec, entries);
+        let mut keys = PartitionKeys::new(spec, entries);
         // // Look up each distinct partition once.
         let mut found: Vec<Option<OfPartition>> = vec![None; entries.tuples.len()];
         let columns: Vec<FieldMetrics> = self.tested.iter().map(|(id, _)| FieldMetrics::new(entries, *id)).collect();
@@ -500,13 +500,13 @@ fn group(groups: &mut HashMap<Vec<u8>, u32>, key: &[u8], next: u32) -> u32 {
 }
 
 /// The partitions of a manifest as bytes, each computed once.
-struct Keys<'a> {
+struct PartitionKeys<'a> {
     spec_id: i32,
     entries: &'a Entries,
     made: Vec<Option<Vec<u8>>>,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> PartitionKeys<'a> {
     fn new(spec: &PartitionSpec, entries: &'a Entries) -> Self {
         Self { spec_id: spec.spec_id, entries, made: vec![None; entries.tuples.len()] }
     }

@@ -80,7 +80,7 @@ pub(in crate::plan) fn steps(
 }
 
 /// What a changelog needs from the manifest list of a snapshot.
-struct Listed {
+struct ListedSnapshot {
     data: Vec<ManifestFile>,
     /// Delete manifests; empty if none can apply to a changed file.
     deletes: Vec<ManifestFile>,
@@ -94,7 +94,7 @@ struct ListWork(Arc<Pruner>);
 impl Work for ListWork {
     type Item = Arc<Snapshot>;
     type Fetched = Arc<Vec<ManifestFile>>;
-    type Done = Listed;
+    type Done = ListedSnapshot;
 
     /// Snapshots do not store the length of their lists.
     fn bytes(_: &Arc<Snapshot>) -> i64 {
@@ -105,7 +105,7 @@ impl Work for ListWork {
         Ok(self.0.list_of(snapshot)?.0)
     }
 
-    fn run(&self, snapshot: &Arc<Snapshot>, manifests: Self::Fetched) -> Result<Listed> {
+    fn run(&self, snapshot: &Arc<Snapshot>, manifests: Self::Fetched) -> Result<ListedSnapshot> {
         let mut known = HashSet::new();
         let of = |content| manifests.iter().filter(move |manifest| manifest.content == content);
         let is_own = |manifest: &ManifestFile| manifest.added_snapshot_id == snapshot.snapshot_id;
@@ -121,10 +121,10 @@ impl Work for ListWork {
         let needs_deletes = changes_deletes || data.iter().any(may_apply);
         let deletes = of(ManifestContent::Deletes).filter(|_| needs_deletes);
         let deletes = deletes.filter(|manifest| known.insert(manifest.manifest_path.clone())).cloned().collect();
-        Ok(Listed { data, deletes, changes_deletes })
+        Ok(ListedSnapshot { data, deletes, changes_deletes })
     }
 
-    fn memory(listed: &Listed) -> usize {
+    fn memory(listed: &ListedSnapshot) -> usize {
         listed.data.iter().chain(&listed.deletes).map(ManifestFile::memory).sum()
     }
 }
@@ -147,7 +147,7 @@ impl States {
     fn read(
         scan: &Scan,
         pruner: &Arc<Pruner>,
-        listed: &[Listed],
+        listed: &[ListedSnapshot],
         changes: &Changes,
         report: &mut ScanReport,
         held: &mut Held,

@@ -42,14 +42,14 @@ pub(super) struct Ledger {
     hasher: DefaultHashBuilder,
     table: HashTable<u32>,
     bytes: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<DistinctRow>,
     /// Memory limit in bytes.
     most: usize,
 }
 
 /// A distinct row.
 #[derive(Debug)]
-struct Entry {
+struct DistinctRow {
     start: usize,
     length: usize,
     /// Inserts minus deletes.
@@ -88,7 +88,7 @@ impl Ledger {
                 Slot::Vacant(room) => {
                     let place = u32::try_from(entries.len());
                     room.insert(place.map_err(|_| Error::unsupported("a changelog of 2^32 and more different rows"))?);
-                    entries.push(Entry { start: bytes.len(), length: row.len(), count: step, change });
+                    entries.push(DistinctRow { start: bytes.len(), length: row.len(), count: step, change });
                     bytes.extend_from_slice(row);
                 }
             }
@@ -97,7 +97,7 @@ impl Ledger {
     }
 
     fn check(&self) -> Result<()> {
-        let table = self.table.allocation_size() + self.entries.capacity() * size_of::<Entry>();
+        let table = self.table.allocation_size() + self.entries.capacity() * size_of::<DistinctRow>();
         let held = table.saturating_add(self.bytes.capacity());
         if held <= self.most {
             return Ok(());
@@ -124,7 +124,7 @@ impl Ledger {
     }
 }
 
-fn stored<'b>(bytes: &'b [u8], entries: &[Entry], place: u32) -> Option<&'b [u8]> {
+fn stored<'b>(bytes: &'b [u8], entries: &[DistinctRow], place: u32) -> Option<&'b [u8]> {
     let entry = entries.get(place as usize)?;
     bytes.get(entry.start..entry.start.checked_add(entry.length)?)
 }
@@ -134,7 +134,7 @@ fn stored<'b>(bytes: &'b [u8], entries: &[Entry], place: u32) -> Option<&'b [u8]
 pub(super) struct Left {
     rows: Arc<Rows>,
     bytes: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<DistinctRow>,
     change_type: ChangeType,
     next: usize,
     /// How many times the next row was returned.

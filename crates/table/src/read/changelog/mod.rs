@@ -142,7 +142,7 @@ pub fn rows(scan: &Scan, comparison: &Comparison, output: &Wanted, limit: Option
     let rows = Arc::new(Rows::new(layout.types_of(&layout.keys()))?);
     let project = layout.project(output)?;
     let stream = task::rows_within(ReadTask { wanted, parts }, &scan.storage, None, &scan.limits)?;
-    let compared = Compared {
+    let compared = ComparedRows {
         stream,
         ledger: Ledger::new(rows, scan.limits.operation_memory),
         is_net: comparison.net_changes,
@@ -191,7 +191,7 @@ fn split_filter(scan: &Scan, identifier: Option<&Identifier>) -> Result<(Expr, E
 
 /// Compared rows as a stream. All rows of an input batch are one change; changes come in the order of their
 /// snapshots, deleted rows first.
-struct Compared {
+struct ComparedRows {
     stream: BatchStream,
     ledger: Ledger,
     is_net: bool,
@@ -209,7 +209,7 @@ struct Compared {
     project: Reshape,
 }
 
-impl Compared {
+impl ComparedRows {
     fn step(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(left) = &mut self.left {
@@ -280,7 +280,7 @@ impl Compared {
     }
 }
 
-impl Iterator for Compared {
+impl Iterator for ComparedRows {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {

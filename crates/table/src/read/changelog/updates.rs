@@ -37,13 +37,13 @@ enum By {
 }
 
 /// Identifiers of rows.
-struct Keys {
+struct RowIdentifiers {
     rows: arrow_row::Rows,
     /// Which rows have one.
     valid: Option<NullBuffer>,
 }
 
-impl Keys {
+impl RowIdentifiers {
     fn of(&self, row: usize) -> Option<&[u8]> {
         let is_valid = self.valid.as_ref().is_none_or(|valid| valid.is_valid(row));
         is_valid.then(|| self.rows.row(row).data())
@@ -128,14 +128,16 @@ impl Pairing {
         layout.with_change_types(&batch, types).map(Some)
     }
 
-    fn keys(&self, batch: &RecordBatch) -> Result<Keys> {
+    fn keys(&self, batch: &RecordBatch) -> Result<RowIdentifiers> {
         match &self.by {
-            By::Columns(columns) => Ok(Keys { rows: self.keys.of(columns.apply(batch)?.columns())?, valid: None }),
+            By::Columns(columns) => {
+                Ok(RowIdentifiers { rows: self.keys.of(columns.apply(batch)?.columns())?, valid: None })
+            }
             By::RowId { place, .. } => {
                 let ids = batch.columns().get(*place).cloned();
                 let ids = ids.ok_or_else(|| Error::Internal("rows without their ids".to_owned()))?;
                 let valid = ids.logical_nulls();
-                Ok(Keys { rows: self.keys.of(&[ids])?, valid })
+                Ok(RowIdentifiers { rows: self.keys.of(&[ids])?, valid })
             }
         }
     }

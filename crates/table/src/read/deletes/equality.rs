@@ -47,13 +47,13 @@ pub struct EqualityFiles {
     /// For each delete list shared by parts, by address, the indices of its files. The list is kept alive, so that
     /// its address is not reused.
     of_list: HashMap<usize, (DeleteList, Vec<Option<usize>>)>,
-    groups: Vec<Group>,
+    groups: Vec<DeleteGroup>,
     /// For each file its group, and its number in the group.
     of_group: Vec<(usize, u32)>,
 }
 
 /// Delete files with the same columns, connected by data files to which two of them apply.
-struct Group {
+struct DeleteGroup {
     columns: Arc<KeyColumns>,
     files: Vec<Arc<DeletePart>>,
     /// The set of the whole group; `None` if the set exceeds the memory budget.
@@ -71,12 +71,12 @@ struct KeyColumns {
 pub struct EqualitySet {
     keys: Keys,
     /// Which files contain each key.
-    seen: Seen,
+    seen: FilesByKey,
 }
 
 /// Linked lists of the files that contain a key, newest first; a key of one file needs none.
 #[derive(Default)]
-struct Seen {
+struct FilesByKey {
     is_needed: bool,
     links: Vec<(u32, Option<u32>)>,
 }
@@ -182,7 +182,7 @@ impl EqualityFiles {
                 }
                 (0..self.uses.get(*place).copied().unwrap_or_default()).for_each(|_| shared.expect_use());
             }
-            self.groups.push(Group { columns, files, shared });
+            self.groups.push(DeleteGroup { columns, files, shared });
         }
         Ok(())
     }
@@ -211,7 +211,7 @@ impl EqualityFiles {
         let mut applied = Vec::new();
         for (group, numbers) in of_groups {
             let group = self.groups.get(group).ok_or_else(unexpected)?;
-            let one = group.apply(&numbers, &Source { storage, wanted, limits }, kept)?;
+            let one = group.apply(&numbers, &DeleteFiles { storage, wanted, limits }, kept)?;
             if one.set.keys.len() > 0 {
                 applied.push(one);
             }
@@ -221,14 +221,14 @@ impl EqualityFiles {
 }
 
 /// Where delete files are, and how to read them.
-struct Source<'a> {
+struct DeleteFiles<'a> {
     storage: &'a Storage,
     wanted: &'a Wanted,
     limits: &'a Limits,
 }
 
-impl Group {
-    fn apply(&self, numbers: &[u32], source: &Source<'_>, kept: &Kept) -> Result<Applied> {
+impl DeleteGroup {
+    fn apply(&self, numbers: &[u32], source: &DeleteFiles<'_>, kept: &Kept) -> Result<Applied> {
         let columns = self.columns.clone();
         let whole = self.shared.get(kept, || {
             let set = EqualitySet::load(&columns, &self.files, source, Some(kept.most()))?.map(Arc::new);
@@ -364,10 +364,10 @@ impl EqualitySet {
     fn load(
         columns: &Arc<KeyColumns>,
         files: &[Arc<DeletePart>],
-        source: &Source<'_>,
+        source: &DeleteFiles<'_>,
         most: Option<usize>,
     ) -> Result<Option<Self>> {
-        let seen = Seen { is_needed: files.len() > 1, links: Vec::new() };
+        let seen = FilesByKey { is_needed: files.len() > 1, links: Vec::new() };
         let set = Mutex::new(Self { keys: Keys::new(&columns.types, !seen.is_needed)?, seen });
         let fits = AtomicBool::new(true);
         runtime::for_each(files, runtime::threads(), |number, file| {
@@ -391,7 +391,7 @@ fn add_file(
     delete: &DeletePart,
     number: usize,
     columns: &KeyColumns,
-    source: &Source<'_>,
+    source: &DeleteFiles<'_>,
     most: Option<usize>,
 ) -> Result<bool> {
     let number = u32::try_from(number).map_err(|_| Error::unsupported("2^32 and more equality delete files"))?;
@@ -425,7 +425,7 @@ fn add_file(
     Ok(true)
 }
 
-impl Seen {
+impl FilesByKey {
     /// Adds a file to the list of a key.
     fn add(&mut self, chain: Option<u32>, file: u32) -> Result<u32> {
         if !self.is_needed {
@@ -495,7 +495,7 @@ mod tests {
 
     #[test]
     fn a_key_knows_every_file_that_has_it() {
-        let mut seen = Seen { is_needed: true, links: Vec::new() };
+        let mut seen = FilesByKey { is_needed: true, links: Vec::new() };
         let first = seen.add(None, 0).unwrap();
         assert_eq!(seen.add(Some(first), 0).unwrap(), first, "the same file again");
         let second = seen.add(Some(first), 2).unwrap();

@@ -82,7 +82,7 @@ impl Keys {
             }
             Self::Bytes(own) => {
                 let mut failed = Ok(());
-                let texts = Texts::new(columns, own.rows.as_ref())?;
+                let texts = KeyBytes::new(columns, own.rows.as_ref())?;
                 texts.each(|text| {
                     if failed.is_ok() {
                         failed = own.add(text, &mut number);
@@ -106,7 +106,8 @@ impl Keys {
             Self::Alike(_) => BooleanBuffer::new_set(rows),
             Self::Bytes(own) => {
                 let mut absent = Vec::with_capacity(rows);
-                Texts::new(columns, own.rows.as_ref())?.each(|text| absent.push(!own.find(text).is_some_and(&applies)));
+                KeyBytes::new(columns, own.rows.as_ref())?
+                    .each(|text| absent.push(!own.find(text).is_some_and(&applies)));
                 BooleanBuffer::from(absent)
             }
         };
@@ -176,12 +177,12 @@ fn stored<'b>(bytes: &'b [u8], keys: &[Stored], place: u32) -> Option<&'b [u8]> 
 }
 
 /// The keys of some rows as bytes.
-enum Texts<'a> {
+enum KeyBytes<'a> {
     Text(&'a ArrayRef),
     Rows(arrow_row::Rows),
 }
 
-impl<'a> Texts<'a> {
+impl<'a> KeyBytes<'a> {
     fn new(columns: &'a [ArrayRef], rows: Option<&RowConverter>) -> Result<Self> {
         match (rows, columns) {
             (Some(rows), _) => {

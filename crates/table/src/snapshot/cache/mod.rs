@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use icefield_format::manifest::{Entries, ManifestFile, Metrics};
 
-use self::patterns::{Patterns, Shared};
+use self::patterns::{Patterns, SharedBuffers};
 use crate::error::Result;
 use crate::runtime::{self, Started};
 use crate::storage::{FileRef, Identity, Storage};
@@ -99,7 +99,7 @@ struct Slot {
     /// The plan that last used it.
     plan: u64,
     /// Column data shared with other entries, not included in `bytes`.
-    shared: Shared,
+    shared: SharedBuffers,
 }
 
 impl Key {
@@ -227,7 +227,7 @@ impl ManifestCache {
 
     /// Caches a manifest list, replacing an earlier value, if there is room without evicting entries of the same plan.
     pub(crate) fn insert_list(&self, key: Key, plan: u64, list: Arc<Vec<ManifestFile>>) {
-        self.insert(key, plan, Cached::List(list), Shared::default());
+        self.insert(key, plan, Cached::List(list), SharedBuffers::default());
     }
 
     /// Caches the entries of a manifest under the same condition; returns them as cached, with shared column data.
@@ -238,7 +238,7 @@ impl ManifestCache {
         entries: Entries,
         metrics: Metrics,
     ) -> Result<Arc<Entries>> {
-        let mut shared = Shared::default();
+        let mut shared = SharedBuffers::default();
         let made = entries.map_columns(|column| self.patterns.share(column, &mut shared));
         let entries = match made {
             Ok(made) => Arc::new(made),
@@ -251,7 +251,7 @@ impl ManifestCache {
         Ok(entries)
     }
 
-    fn insert(&self, key: Key, plan: u64, value: Cached, shared: Shared) {
+    fn insert(&self, key: Key, plan: u64, value: Cached, shared: SharedBuffers) {
         let max_bytes = self.max_bytes.load(Ordering::Relaxed);
         let own = value.bytes().saturating_sub(shared.bytes);
         let bytes = own + shared.memory() + size_of::<Slot>() + 2 * size_of::<Key>();

@@ -51,14 +51,14 @@ struct Held {
 
 /// The shared buffers of a manifest's columns.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct SharedBuffers {
     /// The pattern of each shared buffer.
     patterns: Vec<Arc<Pattern>>,
     /// Total size of those buffers in bytes, counted at each use.
     pub bytes: usize,
 }
 
-impl Shared {
+impl SharedBuffers {
     /// Size of this list itself in bytes.
     pub(super) fn memory(&self) -> usize {
         self.patterns.capacity() * size_of::<Arc<Pattern>>()
@@ -142,7 +142,7 @@ impl Patterns {
     }
 
     /// Returns the column with shared buffers where its own are regular.
-    pub(super) fn share(&self, array: &dyn Array, shared: &mut Shared) -> Result<ArrayRef, ArrowError> {
+    pub(super) fn share(&self, array: &dyn Array, shared: &mut SharedBuffers) -> Result<ArrayRef, ArrowError> {
         match self.data(array.to_data(), 1, shared)? {
             Some(data) => Ok(make_array(data)),
             None => Ok(make_array(array.to_data())),
@@ -150,7 +150,7 @@ impl Patterns {
     }
 
     /// Releases the shared buffers of a manifest.
-    pub(super) fn release(&self, shared: &Shared) {
+    pub(super) fn release(&self, shared: &SharedBuffers) {
         let mut held = self.held();
         for pattern in &shared.patterns {
             if let Some((_, users)) = held.buffers.get_mut(pattern) {
@@ -165,7 +165,7 @@ impl Patterns {
     }
 
     /// The data with shared buffers; `None` if nothing can be shared. Each row of the column has `items` values.
-    fn data(&self, data: ArrayData, items: usize, shared: &mut Shared) -> Result<Option<ArrayData>, ArrowError> {
+    fn data(&self, data: ArrayData, items: usize, shared: &mut SharedBuffers) -> Result<Option<ArrayData>, ArrowError> {
         if data.offset() != 0 || data.is_empty() {
             return Ok(None);
         }
@@ -221,7 +221,7 @@ impl Patterns {
         data.into_builder().nulls(nulls).buffers(buffers).child_data(children).build().map(Some)
     }
 
-    fn child(&self, child: &mut ArrayData, items: usize, shared: &mut Shared) -> Result<bool, ArrowError> {
+    fn child(&self, child: &mut ArrayData, items: usize, shared: &mut SharedBuffers) -> Result<bool, ArrowError> {
         let made = self.data(child.clone(), items.clamp(1, MOST_ITEMS), shared)?;
         let changed = made.is_some();
         made.into_iter().for_each(|made| *child = made);
@@ -229,7 +229,7 @@ impl Patterns {
     }
 
     /// The validity buffer of a column in which all values are null.
-    fn nulls(&self, data: &ArrayData, shared: &mut Shared) -> Option<NullBuffer> {
+    fn nulls(&self, data: &ArrayData, shared: &mut SharedBuffers) -> Option<NullBuffer> {
         let nulls = data.nulls().filter(|nulls| nulls.null_count() == nulls.len())?;
         let length = nulls.len().div_ceil(8);
         let buffer = self.buffer(Form::Repeat([0].into()), length, shared)?;
@@ -237,12 +237,19 @@ impl Patterns {
     }
 
     /// The offsets of rows that all have the same length.
-    fn offsets(&self, offsets: &Buffer, rows: usize, shared: &mut Shared) -> Option<Buffer> {
+    fn offsets(&self, offsets: &Buffer, rows: usize, shared: &mut SharedBuffers) -> Option<Buffer> {
         let bytes = offset_bytes(offsets, rows)?;
         self.buffer(Form::steps(bytes)?, bytes.len(), shared)
     }
 
-    fn numbers(&self, values: &Buffer, len: usize, width: usize, items: usize, shared: &mut Shared) -> Option<Buffer> {
+    fn numbers(
+        &self,
+        values: &Buffer,
+        len: usize,
+        width: usize,
+        items: usize,
+        shared: &mut SharedBuffers,
+    ) -> Option<Buffer> {
         let length = len.checked_mul(width)?;
         let bytes = values.as_slice().get(..length)?;
         self.repeat(values, length, &[width, width.saturating_mul(items)], shared).or_else(|| {
@@ -255,14 +262,14 @@ impl Patterns {
         })
     }
 
-    fn repeat(&self, values: &Buffer, length: usize, periods: &[usize], shared: &mut Shared) -> Option<Buffer> {
+    fn repeat(&self, values: &Buffer, length: usize, periods: &[usize], shared: &mut SharedBuffers) -> Option<Buffer> {
         let bytes = values.as_slice().get(..length)?;
         let form = periods.iter().find_map(|period| Form::repeat(bytes, *period))?;
         self.buffer(form, length, shared)
     }
 
     /// The first `length` bytes of a shared buffer with this form.
-    fn buffer(&self, form: Form, length: usize, shared: &mut Shared) -> Option<Buffer> {
+    fn buffer(&self, form: Form, length: usize, shared: &mut SharedBuffers) -> Option<Buffer> {
         if length < LEAST_BYTES {
             return None;
         }
@@ -309,8 +316,8 @@ mod tests {
     use super::*;
 
     /// The column with shared buffers, and the number of these.
-    fn shared(patterns: &Patterns, column: &dyn Array) -> (ArrayRef, Shared) {
-        let mut shared = Shared::default();
+    fn shared(patterns: &Patterns, column: &dyn Array) -> (ArrayRef, SharedBuffers) {
+        let mut shared = SharedBuffers::default();
         let made = patterns.share(column, &mut shared).unwrap();
         made.to_data().validate_full().unwrap();
         assert_eq!(made.to_data(), column.to_data());

@@ -22,7 +22,7 @@ fn step(_: bool) -> io::Result<()> {
 /// The fault requested by a test's environment, with the number of the call.
 #[cfg(all(unix, debug_assertions))]
 #[derive(Clone, Copy)]
-enum Fault {
+enum RequestedFault {
     /// `ICEFIELD_TEST_DIE_AT_STEP`: kills the process before this call.
     Death(usize),
     /// `ICEFIELD_TEST_FULL_AT_STEP`: simulates a full disk from this call on.
@@ -34,18 +34,18 @@ fn step(needs_space: bool) -> io::Result<()> {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    static FAULT: OnceLock<Option<Fault>> = OnceLock::new();
+    static FAULT: OnceLock<Option<RequestedFault>> = OnceLock::new();
     static STEPS: AtomicUsize = AtomicUsize::new(0);
     let at = |name| std::env::var_os(name)?.to_str()?.parse().ok();
     let planned = || {
-        let full = || at("ICEFIELD_TEST_FULL_AT_STEP").map(Fault::Full);
-        at("ICEFIELD_TEST_DIE_AT_STEP").map(Fault::Death).or_else(full)
+        let full = || at("ICEFIELD_TEST_FULL_AT_STEP").map(RequestedFault::Full);
+        at("ICEFIELD_TEST_DIE_AT_STEP").map(RequestedFault::Death).or_else(full)
     };
     let Some(fault) = *FAULT.get_or_init(planned) else { return Ok(()) };
     let number = STEPS.fetch_add(1, Ordering::SeqCst);
     match fault {
-        Fault::Death(at) if number == at => die(),
-        Fault::Full(at) if needs_space && number >= at => Err(io::ErrorKind::StorageFull.into()),
+        RequestedFault::Death(at) if number == at => die(),
+        RequestedFault::Full(at) if needs_space && number >= at => Err(io::ErrorKind::StorageFull.into()),
         _ => Ok(()),
     }
 }

@@ -36,7 +36,7 @@ pub struct Share {
 pub struct Router {
     spec: Arc<PartitionSpec>,
     fields: Vec<RoutedField>,
-    keys: Keys,
+    keys: TupleKeys,
     tuples: Vec<Tuple>,
 }
 
@@ -51,7 +51,7 @@ struct RoutedField {
 
 /// Tuples in a form that hashes fast.
 #[derive(Debug)]
-enum Keys {
+enum TupleKeys {
     /// Not chosen before the first batch.
     Unknown,
     /// All partition values are narrow: they are packed side by side.
@@ -98,7 +98,7 @@ impl Router {
             })
         });
         let fields = fields.collect::<Result<Vec<_>>>()?;
-        Ok(Self { spec, fields, keys: Keys::Unknown, tuples: Vec::new() })
+        Ok(Self { spec, fields, keys: TupleKeys::Unknown, tuples: Vec::new() })
     }
 
     /// The tuple of a partition.
@@ -148,8 +148,8 @@ impl Router {
 
     /// The partition number of each row.
     fn number(&mut self, results: &[ArrayRef], rows: usize) -> Result<Vec<u32>> {
-        if matches!(self.keys, Keys::Unknown) {
-            self.keys = Keys::for_columns(results)?;
+        if matches!(self.keys, TupleKeys::Unknown) {
+            self.keys = TupleKeys::for_columns(results)?;
         }
         let (types, tuples) = (&self.fields, &mut self.tuples);
         let mut learn = |row: usize| -> Result<u32> {
@@ -160,7 +160,7 @@ impl Router {
         };
         let mut numbers = Vec::with_capacity(rows);
         match &mut self.keys {
-            Keys::Packed(known) => {
+            TupleKeys::Packed(known) => {
                 let mut last: Option<(u128, u32)> = None;
                 for (row, key) in pack(results, rows).into_iter().enumerate() {
                     let number = match last {
@@ -174,7 +174,7 @@ impl Router {
                     numbers.push(number);
                 }
             }
-            Keys::Rows(converter, known) => {
+            TupleKeys::Rows(converter, known) => {
                 let keys = converter.convert_columns(results).map_err(|error| Error::Internal(error.to_string()))?;
                 for (row, key) in keys.iter().enumerate() {
                     let number = match known.get(key.as_ref()) {
@@ -184,7 +184,7 @@ impl Router {
                     numbers.push(number);
                 }
             }
-            Keys::Unknown => {}
+            TupleKeys::Unknown => {}
         }
         Ok(numbers)
     }
@@ -205,7 +205,7 @@ impl RoutedField {
     }
 }
 
-impl Keys {
+impl TupleKeys {
     fn for_columns(results: &[ArrayRef]) -> Result<Self> {
         let bits: Option<u32> = results.iter().map(|column| bits(column.data_type())).sum();
         if bits.is_some_and(|bits| bits <= u128::BITS) {
