@@ -12,8 +12,8 @@ import pytest
 
 import icefield as ice
 import icefield.spark as ice_spark
-from icefield.spark.sql import defining
 from icefield.spark.sql.running import Run
+from icefield.spark.sql.statements import defining
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
