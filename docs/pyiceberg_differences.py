@@ -103,10 +103,13 @@ DELIBERATE = {
     "table.update.schema.PartnerIdByNameAccessor": "internal to PyIceberg",
     "table.update.snapshot.ExpireSnapshots*": "made by `Table.maintenance.expire_snapshots`",
     "table.update.*": "messages of the REST protocol are JSON: `Table.commit`",
-    "exceptions.GenericDynamoDbError": "this catalog is not supported",
-    "exceptions.DynamoDbError": "this catalog is not supported",
-    "exceptions.ConditionalCheckFailedException": "this catalog is not supported",
-    "exceptions.WaitingForLockException": "this catalog is not supported",
+    "exceptions.GenericDynamoDbError": "failures of DynamoDB are `StorageError`",
+    "exceptions.DynamoDbError": "failures of DynamoDB are `StorageError`",
+    "exceptions.ConditionalCheckFailedException": "a lost race is `CommitFailedException`",
+    "exceptions.WaitingForLockException": "a lock of Hive that does not come in time is `CommitFailedException`",
+    "exceptions.NoSuchPlanTaskError": "internal to PyIceberg",
+    "exceptions.ResolveError": "internal to PyIceberg",
+    "exceptions.SignError": "internal to PyIceberg",
 }
 
 #: What is not there yet, and what to do meanwhile.
@@ -114,8 +117,6 @@ MISSING = {
     "catalog.Catalog.*view*": (
         "SQL, memory and REST catalogs have views; `create_view` takes the query by its dialect, or a `ViewVersion`"
     ),
-    "catalog.Catalog.supports_server_side_planning": "REST catalogs",
-    "exceptions.*": "`icefield.errors` has all errors of icefield, those of REST catalogs under the same names",
     "schema.promote": "`update_schema` checks promotions",
     "table.*.to_daft": "`scan().to_arrow()`",
     "table.*.to_bodo": "`scan().to_arrow()`",

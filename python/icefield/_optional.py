@@ -15,6 +15,7 @@ _EXTRAS = {
     "azure.keyvault.keys": "azure-kms",
     "boto3": "glue",
     "duckdb": "duckdb",
+    "google.auth": "gcp-auth",
     "google.cloud.kms": "gcp-kms",
     "httpx": "rest",
     "pandas": "pandas",

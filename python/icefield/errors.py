@@ -4,6 +4,7 @@
 
     IcefieldError
     ├── InvalidArgumentError          (also ValueError)
+    │   ├── NoSuchIdentifierError
     │   ├── ValidationError
     │   └── ArgumentTypeError         (also TypeError)
     ├── UnsupportedFeatureError       (also NotImplementedError)
@@ -23,6 +24,7 @@
     ├── AlreadyExistsError
     │   ├── NamespaceAlreadyExistsError
     │   └── TableAlreadyExistsError
+    │       └── ViewAlreadyExistsError
     ├── NamespaceNotEmptyError
     ├── ValidationException
     │   └── TableReplacedError        (also ValueError)
@@ -36,6 +38,7 @@
     │   ├── OAuthError
     │   └── ServerError
     │       └── ServiceUnavailableError
+    │           └── TooManyRequestsError
     └── InternalError
 
 Where PyIceberg has a name for a cause, the name here is the same.
@@ -67,6 +70,7 @@ __all__ = [
     "NamespaceNotEmptyError",
     "NoSuchCatalogError",
     "NoSuchIcebergTableError",
+    "NoSuchIdentifierError",
     "NoSuchNamespaceError",
     "NoSuchPropertyException",
     "NoSuchTableError",
@@ -80,10 +84,12 @@ __all__ = [
     "StorageError",
     "TableAlreadyExistsError",
     "TableReplacedError",
+    "TooManyRequestsError",
     "UnauthorizedError",
     "UnsupportedFeatureError",
     "ValidationError",
     "ValidationException",
+    "ViewAlreadyExistsError",
 ]
 
 
@@ -97,6 +103,10 @@ class InvalidArgumentError(IcefieldError, ValueError):
 
 class ValidationError(InvalidArgumentError):
     """A schema, spec, order or expression that does not fit what it is used with."""
+
+
+class NoSuchIdentifierError(InvalidArgumentError):
+    """The name has no namespace, or an empty part, so that no table, view or namespace can have it."""
 
 
 class ArgumentTypeError(InvalidArgumentError, TypeError):
@@ -188,6 +198,10 @@ class NamespaceAlreadyExistsError(AlreadyExistsError):
 
 class TableAlreadyExistsError(AlreadyExistsError):
     """A table (or a view) of this name already exists."""
+
+
+class ViewAlreadyExistsError(TableAlreadyExistsError):
+    """A view (or a table) has the name of the new view already."""
 
 
 class NamespaceNotEmptyError(IcefieldError):
@@ -288,6 +302,10 @@ class ServerError(RESTError):
 
 class ServiceUnavailableError(ServerError):
     """The REST catalog cannot be reached, or cannot serve the request now."""
+
+
+class TooManyRequestsError(ServiceUnavailableError):
+    """The REST catalog has had too many requests; the last of the repeated ones was refused too."""
 
 
 class InternalError(IcefieldError):

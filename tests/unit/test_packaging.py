@@ -30,6 +30,7 @@ def names(requirements: list[str]) -> set[str]:
     modules = {
         "azure-identity": "azure.identity",
         "azure-keyvault-keys": "azure.keyvault.keys",
+        "google-auth": "google.auth",
         "google-cloud-kms": "google.cloud.kms",
         "pyyaml": "yaml",
     }

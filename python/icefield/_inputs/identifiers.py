@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from icefield.errors import InvalidArgumentError
+from icefield.errors import InvalidArgumentError, NoSuchIdentifierError
 
 __all__ = ["Identifier", "IdentifierLike", "namespace_tuple", "parts_of", "table_tuple"]
 
@@ -18,8 +18,10 @@ def parts_of(name: IdentifierLike) -> Identifier:
 
     Raises
     ------
+    NoSuchIdentifierError
+        If a part is empty.
     InvalidArgumentError
-        If a part is empty, or contains NUL.
+        If a part contains NUL.
 
     """
     given: object = name
@@ -29,7 +31,7 @@ def parts_of(name: IdentifierLike) -> Identifier:
     parts = tuple(name.split(".")) if isinstance(name, str) else tuple(name)
     if not all(isinstance(part, str) and part for part in parts):
         msg = f"identifier has an empty part: {name!r}"
-        raise InvalidArgumentError(msg)
+        raise NoSuchIdentifierError(msg)
     if any("\0" in part for part in parts):
         msg = f"identifier must not contain NUL: {name!r}"
         raise InvalidArgumentError(msg)
@@ -59,12 +61,12 @@ def table_tuple(name: IdentifierLike) -> tuple[Identifier, str]:
 
     Raises
     ------
-    InvalidArgumentError
+    NoSuchIdentifierError
         If the namespace is missing, or a part is empty.
 
     """
     parts = parts_of(name) if name else ()
     if len(parts) < 2:  # noqa: PLR2004
         msg = f"table identifier must be NAMESPACE.TABLE, got {name!r}"
-        raise InvalidArgumentError(msg)
+        raise NoSuchIdentifierError(msg)
     return namespace_tuple(parts[:-1]), parts[-1]

@@ -59,8 +59,20 @@ class Secret(str):
 
 
 def guarded(properties: Mapping[str, object]) -> dict[str, str]:
-    """Return the properties as strings, sensitive ones as `Secret`."""
-    return {key: _guarded(key, value if isinstance(value, str) else str(value)) for key, value in properties.items()}
+    """Return the properties as strings, sensitive ones as `Secret`.
+
+    Those below a name are joined to it by dots, as in files, and lists are their words: PyIceberg takes
+    ``{"auth": {"type": "basic", "basic": {"username": "me"}}}``.
+    """
+    made: dict[str, str] = {}
+    for key, value in properties.items():
+        if isinstance(value, Mapping):
+            made.update(guarded({f"{key}.{name}": inner for name, inner in value.items()}))
+        elif isinstance(value, (list, tuple)):
+            made[key] = _guarded(key, " ".join(map(str, value)))
+        else:
+            made[key] = _guarded(key, value if isinstance(value, str) else str(value))
+    return made
 
 
 def revealed(properties: Mapping[str, str]) -> dict[str, str]:

@@ -95,6 +95,10 @@ class Catalog(TableCatalog[Table, Transaction, CreateTableTransaction]):
             raise err(f"expected the name of a table in a namespace of one level, got {identifier!r}")
         return parts[0], parts[1]
 
+    def supports_server_side_planning(self) -> bool:
+        """Return whether a server plans the scans of tables, as those of REST catalogs may."""
+        return False
+
     #: The storage and the properties that it was made of.
     _storage: tuple[dict[str, str], Storage] | None = None
 

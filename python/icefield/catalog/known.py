@@ -52,7 +52,8 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         """
         token credential scope audience resource prefix oauth2-server-uri token-expires-in-ms token-refresh-enabled
         token-exchange-enabled auth.type auth.impl auth.basic.username auth.basic.password auth.oauth2.client_id
-        auth.oauth2.client_secret auth.oauth2.token_url auth.oauth2.scope auth.custom. rest.auth.type
+        auth.oauth2.client_secret auth.oauth2.token_url auth.oauth2.scope auth.custom. auth.google.credentials_path
+        auth.google.scopes gcp.auth.credentials-path gcp.auth.scopes auth.entra. rest.auth.type
         rest.auth.basic.username rest.auth.basic.password rest.auth.sigv4.delegate-auth-type rest.sigv4-enabled
         rest.signing-region rest.signing-name rest.access-key-id rest.secret-access-key rest.session-token
         client.profile-name ssl.cabundle ssl.client.cert ssl.client.key header. rest-page-size namespace-separator

@@ -24,6 +24,7 @@ from icefield.errors import (
     StorageError,
     TableAlreadyExistsError,
     UnsupportedFeatureError,
+    ViewAlreadyExistsError,
 )
 from icefield.view import View
 from icefield.view.metadata import changed, check, created, file_name, from_bytes, to_bytes
@@ -201,7 +202,7 @@ class PointerCatalog(Catalog):
         document = created(location, definition.columns, definition.version, definition.properties)
         where = self._written(document, 0)
         try:
-            self.add_view_pointer(identifier, where)
+            self._add_view(identifier, where)
         except (AlreadyExistsError, NoSuchNamespaceError, UnsupportedFeatureError):
             # Nothing refers to our file.
             with suppress(StorageError):
@@ -233,12 +234,15 @@ class PointerCatalog(Catalog):
     def register_view(self, identifier: IdentifierLike, metadata_location: str) -> View:
         """Register a view that exists in storage, by the location of its metadata file."""
         document = from_bytes(self.storage.read(metadata_location), metadata_location)
-        self.add_view_pointer(identifier, metadata_location)
+        self._add_view(identifier, metadata_location)
         return self._view(identifier, document, metadata_location)
 
     def rename_view(self, from_identifier: IdentifierLike, to_identifier: IdentifierLike) -> View:
         """Rename a view, within its namespace or into another; its files stay where they are."""
-        self.rename_view_pointer(from_identifier, to_identifier)
+        try:
+            self.rename_view_pointer(from_identifier, to_identifier)
+        except TableAlreadyExistsError as error:
+            raise ViewAlreadyExistsError(str(error)) from error
         return self.load_view(to_identifier)
 
     def drop_view(self, identifier: IdentifierLike) -> None:
@@ -251,6 +255,12 @@ class PointerCatalog(Catalog):
         if known is not None and known.properties.get("gc.enabled", "true").lower() != "false":
             with suppress(StorageError):
                 self.storage.delete(known.metadata_location)
+
+    def _add_view(self, identifier: IdentifierLike, where: str) -> None:
+        try:
+            self.add_view_pointer(identifier, where)
+        except TableAlreadyExistsError as error:
+            raise ViewAlreadyExistsError(str(error)) from error
 
     def _unoccupied(self, location: str) -> str:
         """Return a folder for a new view: one that has files may be that of a table that was renamed."""

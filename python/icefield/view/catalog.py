@@ -122,8 +122,8 @@ class ViewCatalog(ABC):
         ------
         NoSuchNamespaceError
             If the namespace does not exist.
-        TableAlreadyExistsError
-            If there is a table or view of this name.
+        ViewAlreadyExistsError
+            If there is a view or table of this name.
         UnsupportedFeatureError
             If the catalog has no views.
 
@@ -260,8 +260,8 @@ class ViewCatalog(ABC):
 
         Raises
         ------
-        TableAlreadyExistsError
-            If there is a table or view of this name.
+        ViewAlreadyExistsError
+            If there is a view or table of this name.
         UnsupportedFeatureError
             If the catalog cannot.
 
@@ -275,8 +275,8 @@ class ViewCatalog(ABC):
         ------
         NoSuchViewError
             If it does not exist.
-        TableAlreadyExistsError
-            If there is a table or view of the new name.
+        ViewAlreadyExistsError
+            If there is a view or table of the new name.
 
         """
         raise self._missing_view(from_identifier)

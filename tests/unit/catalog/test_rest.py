@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import sys
 import threading
@@ -368,3 +369,32 @@ def test_a_program_without_httpx_is_told_the_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(ice.NotInstalledError, match=r"pip install 'icefield\[rest\]'"):
         ice.load_catalog("c", uri="http://127.0.0.1:1")
+
+
+def test_what_pyiceberg_asks_of_a_catalog(server: Server) -> None:
+    """Names that programs written for PyIceberg use: attributes, and the classes of errors."""
+    from icefield import exceptions
+
+    catalog = ice.load_catalog("c", uri=server.uri)
+    assert isinstance(catalog, RestCatalog)
+    assert (catalog.uri, server.asked) == (server.uri, [])
+    assert not catalog.supports_server_side_planning()
+    by_server = RestCatalog("c", uri=server.uri, **{"scan-planning-mode": "server"})
+    assert not by_server.supports_server_side_planning(), "the server has no route for it"
+    server.config = {**server.config, "endpoints": ["POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan"]}
+    assert RestCatalog("c", uri=server.uri, **{"scan-planning-mode": "server"}).supports_server_side_planning()
+    for do in (catalog.load_table, catalog.drop_table, catalog.purge_table, catalog.table_exists):
+        for name in ("t", "n..t", ()):
+            with pytest.raises(exceptions.NoSuchIdentifierError):
+                do(name)  # type: ignore[arg-type]
+    assert issubclass(exceptions.ViewAlreadyExistsError, ice.AlreadyExistsError)
+
+
+def test_a_commit_that_is_answered_with_another_table(server: Server, catalog: ice.Catalog) -> None:
+    """The answer has another uuid, which the requirements of the commit exclude: what became of it is unknown."""
+    table = catalog.create_table("n.t", ROWS.schema, properties=QUICKLY)
+    other = catalog.create_table("n.u", ROWS.schema)
+    answer = {"metadata": json.loads(other.metadata.to_json()), "metadata-location": other.metadata_location}
+    server.script((200, answer, {}), method="POST", ends="/tables/t")
+    with pytest.raises(ice.CommitStateUnknownException, match="is another table: its uuid is"):
+        table.update_schema().add_column("more", "int").commit()

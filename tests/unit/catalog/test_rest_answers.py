@@ -42,7 +42,7 @@ ANSWERS: list[tuple[str, Answer, type[Exception], str]] = [
     ("load", error(418, "Teapot", "short"), errors.RESTError, "short"),
     ("load", error(419, "AuthenticationTimeoutException"), errors.AuthorizationExpiredError, "have expired"),
     ("load", error(422, "UnprocessableEntityException", "twice"), errors.BadRequestError, "twice"),
-    ("load", error(429, "TooManyRequests"), errors.ServiceUnavailableError, "429"),
+    ("load", error(429, "TooManyRequests"), errors.TooManyRequestsError, "429"),
     ("load", error(500, "InternalServerError", "oh"), errors.ServerError, "oh"),
     ("load", error(501, "x"), errors.UnsupportedFeatureError, "does not support"),
     ("load", (502, PAGE, {}), errors.ServerError, r"502 Bad & Gateway \("),
@@ -87,8 +87,10 @@ ANSWERS: list[tuple[str, Answer, type[Exception], str]] = [
         ("create", error(status, ""), errors.CommitStateUnknownException, str(status))
         for status in (408, 500, 502, 504, 505, 507, 520, 524, 599)
     ),
-    ("create", error(400, "", "bad"), errors.CommitFailedException, "bad"),
-    ("create", error(403, "", "bad"), errors.CommitFailedException, "credentials do not permit"),
+    ("create", error(400, "", "bad"), errors.BadRequestError, "bad"),
+    ("create", error(403, "", "bad"), errors.ForbiddenError, "credentials do not permit"),
+    ("create", error(419, ""), errors.AuthorizationExpiredError, "have expired"),
+    ("register", error(400, "", "no file"), errors.BadRequestError, "no file"),
     ("register", error(409, ""), errors.TableAlreadyExistsError, "already exists"),
     ("drop", error(404, ""), errors.NoSuchTableError, "does not exist"),
     ("rename", error(409, ""), errors.TableAlreadyExistsError, "n.u already exists"),

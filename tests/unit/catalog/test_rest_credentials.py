@@ -16,9 +16,10 @@ import pytest
 
 import icefield as ice
 from icefield._core import set_clock, shown_property
-from icefield.catalog.rest import RestCatalog, credentials
-from icefield.catalog.rest.credentials import Vended, again, replaced, vended, warn_of_places
-from icefield.catalog.rest.signing import signing_of, url_of
+from icefield.catalog.rest import RestCatalog
+from icefield.catalog.rest.storage import credentials
+from icefield.catalog.rest.storage.credentials import Vended, again, replaced, vended, warn_of_places
+from icefield.catalog.rest.storage.signing import signing_of, url_of
 from icefield.encryption import MemoryKeys
 from icefield.errors import RESTError, UnsupportedFeatureError
 from worlds.servers.rest import Answer, Server, error

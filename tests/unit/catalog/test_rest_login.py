@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import pickle
+import sys
 import threading
 import time
 import traceback
@@ -16,6 +17,7 @@ from datetime import datetime, timezone
 from html import escape
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from urllib.parse import parse_qs, quote
 
 import pyarrow as pa
@@ -25,8 +27,8 @@ import icefield as ice
 from icefield import errors
 from icefield._core import HIDDEN
 from icefield.catalog.rest import RestCatalog
-from icefield.catalog.rest.messages import Request
-from icefield.catalog.rest.sigv4 import Keys, sign
+from icefield.catalog.rest.login.sigv4 import Keys, sign
+from icefield.catalog.rest.protocol.messages import Request
 from worlds.servers.rest import Answer, Asked, Breaks, Server, error, served
 
 
@@ -289,7 +291,7 @@ def test_a_class_of_ones_own(server: Server) -> None:
         ),
         ({"auth.type": "custom", "auth.impl": "nowhere.Class"}, "No module named"),
         ({"auth.type": "custom", "auth.impl": "Class"}, "full name of a class"),
-        ({"auth.type": "kerberos"}, "supported: none, basic, oauth2, sigv4, custom"),
+        ({"auth.type": "kerberos"}, "expected none, basic, oauth2, sigv4, google, entra or custom"),
         ({"auth.type": "basic"}, "auth.basic.username is missing"),
         ({"auth.type": "oauth2"}, "requires the property 'credential'"),
     ]
@@ -392,3 +394,125 @@ def test_a_commit_without_a_token_is_certainly_not_made(server: Server, guard: G
             "n.t", [], [{"action": "set-properties", "updates": {"k": "v"}}]
         )
     assert not isinstance(raised.value, errors.CommitStateUnknownException)
+
+
+class FakeGoogle:
+    """The modules of google-auth that are used: a login whose tokens are numbered."""
+
+    def __init__(self) -> None:
+        self.token, self.valid, self.asked = "", False, []
+        self.__path__: list[str] = []
+        self.GoogleAuthError = type("GoogleAuthError", (Exception,), {})
+        self.Request = object
+
+    def load_credentials_from_file(self, path: str, scopes: list[str]) -> tuple[FakeGoogle, str]:
+        self.asked.append((path, scopes))
+        return self, "project"
+
+    def default(self, scopes: list[str]) -> tuple[FakeGoogle, str]:
+        return self.load_credentials_from_file("", scopes)
+
+    def refresh(self, request: object) -> None:
+        assert isinstance(request, object)
+        number = int(self.token.removeprefix("google")) + 1 if self.token else 1
+        if number > 3:
+            raise self.GoogleAuthError("the account is locked")
+        self.token, self.valid = f"google{number}", True
+
+
+class FakeEntra:
+    """The module of azure-identity that is used."""
+
+    def __init__(self) -> None:
+        self.count, self.asked, self.life = 0, [], 3600.0
+        self.__path__: list[str] = []
+
+    def DefaultAzureCredential(self, **arguments: str) -> FakeEntra:  # noqa: N802
+        self.asked.append(arguments)
+        return self
+
+    def get_token(self, *scopes: str) -> SimpleNamespace:
+        self.asked.append(scopes)
+        self.count += 1
+        return SimpleNamespace(token=f"entra{self.count}", expires_on=time.time() + self.life)
+
+
+@pytest.mark.parametrize(
+    ("properties", "asked"),
+    [
+        ({"auth": {"type": "google"}}, ("", ["https://www.googleapis.com/auth/cloud-platform"])),
+        (
+            {"auth": {"type": "google", "google": {"credentials_path": "key.json", "scopes": ["a", "b"]}}},
+            ("key.json", ["a", "b"]),
+        ),
+        (
+            {"rest.auth.type": "google", "gcp.auth.credentials-path": "key.json", "gcp.auth.scopes": "a,b"},
+            ("key.json", ["a", "b"]),
+        ),
+    ],
+)
+def test_tokens_of_google(
+    server: Server, guard: Guard, monkeypatch: pytest.MonkeyPatch, properties: dict[str, Any], asked: object
+) -> None:
+    fake = FakeGoogle()
+    for module in ("google", "google.auth", "google.auth.transport", "google.auth.transport.requests"):
+        monkeypatch.setitem(sys.modules, module, fake)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "google.auth.exceptions", fake)  # type: ignore[arg-type]
+    guard.valid.add("Bearer google1")
+    catalog = ice.load_catalog("c", uri=server.uri, **properties)
+    assert catalog.list_namespaces() == catalog.list_namespaces() == [("n",)]
+    assert (fake.asked, fake.token) == ([asked], "google1")
+    # A token that the server refuses is replaced, and one that has expired too.
+    guard.valid = {"Bearer google2"}
+    assert catalog.list_namespaces() == [("n",)]
+    fake.valid, guard.valid = False, {"Bearer google3"}
+    assert catalog.list_namespaces() == [("n",)]
+    fake.valid = False
+    with pytest.raises(errors.OAuthError, match="Google gave no token: the account is locked"):
+        catalog.list_namespaces()
+
+
+def test_tokens_of_entra(server: Server, guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeEntra()
+    for module in ("azure", "azure.identity"):
+        monkeypatch.setitem(sys.modules, module, fake)  # type: ignore[arg-type]
+    guard.valid.add("Bearer entra1")
+    own = {"auth.type": "entra", "auth.entra.managed_identity_client_id": "me", "auth.entra.scopes": "a b"}
+    catalog = ice.load_catalog("c", uri=server.uri, **own)
+    assert catalog.list_namespaces() == catalog.list_namespaces() == [("n",)]
+    assert fake.asked == [{"managed_identity_client_id": "me"}, ("a", "b")]
+    fake.life = 59.0  # too short to be kept
+    guard.valid = {"Bearer entra2", "Bearer entra3", "Bearer entra4"}
+    assert catalog.list_namespaces() == catalog.list_namespaces() == [("n",)]
+    assert fake.count in {3, 4}
+
+
+def test_logins_that_cannot_be(server: Server) -> None:
+    """A property that is wrong is an error before anything is sent; it is a ``ValueError``, as of PyIceberg."""
+    for properties, says in (
+        ({"auth": {"type": "kerberos"}}, "auth.type=kerberos: expected none, basic"),
+        ({"auth": {"type": "basic", "impl": "a.B", "basic": {"username": "u", "password": "p"}}}, "for auth.type=cust"),
+        ({"auth": {"type": "custom", "custom": {"x": "1"}}}, "auth.impl is missing"),
+        ({"auth.type": "basic"}, "auth.basic.username is missing"),
+        ({"auth.type": "sigv4", "client.profile-name": "nobody"}, "client.profile-name=nobody: there is no such"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            ice.load_catalog("c", uri=server.uri, **properties)  # type: ignore[arg-type]
+    for kind, package in (("google", "google.auth"), ("entra", "azure.identity")):
+        with pytest.raises(errors.NotInstalledError, match=package.replace(".", r"\.")):
+            ice.load_catalog("c", uri=server.uri, **{"auth.type": kind})
+    assert server.asked == []
+
+
+def test_the_region_of_a_profile(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    config = tmp_path / "config"
+    config.write_text("[profile work]\nregion = eu-north-1\naws_access_key_id = a\naws_secret_access_key = b\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    with pytest.raises(errors.InvalidArgumentError, match=r"rest\.signing-region"):
+        ice.load_catalog("c", uri=server.uri, **{"rest.sigv4-enabled": "true"})
+    own = {"rest.sigv4-enabled": "true", "client.profile-name": "work"}
+    assert ice.load_catalog("c", uri=server.uri, **own).list_namespaces() == [("n",)]
+    assert "Credential=a/" in server.asked[-1].headers["authorization"]
+    assert "/eu-north-1/execute-api/" in server.asked[-1].headers["authorization"]

@@ -184,6 +184,7 @@ CONFLICTS = {
     "create_namespace": "NamespaceAlreadyExistsError",
     "drop_namespace": "NamespaceNotEmptyError",
     "commit": "CommitFailedException",
+    "view": "ViewAlreadyExistsError",
     "other": "TableAlreadyExistsError",
 }
 
@@ -193,6 +194,8 @@ def conflict(operation: str) -> str | None:
         return CONFLICTS["create_namespace" if operation.startswith("POST") else "drop_namespace"]
     if operation.endswith(("/transactions/commit", "{table}", "{view}")) and operation.startswith("POST"):
         return CONFLICTS["commit"]
+    if operation.startswith("POST") and "view" in operation:
+        return CONFLICTS["view"]
     return CONFLICTS["other"] if operation.startswith("POST") and "properties" not in operation else None
 
 
@@ -242,9 +245,9 @@ def _expected(operation: str, status: int, meant: str) -> str:
         return "False" if status == 404 else meant
     if operation in COMMITS and status in (500, 503):
         return "CommitStateUnknownException"
-    certain = ("CommitFailedException", "TableAlreadyExistsError")
-    by_operation = meant.startswith("NoSuch") and not operation.endswith(("tables/{table}", "/transactions/commit"))
-    if operation in COMMITS and not by_operation and meant not in certain:
+    is_tried_again = operation.endswith(("{table}", "{view}", "/transactions/commit"))
+    by_operation = meant.startswith("NoSuch") and operation.endswith("{view}")
+    if operation in COMMITS and is_tried_again and not by_operation and meant != "CommitFailedException":
         return f"CommitFailedException of {meant}"
     return meant
 

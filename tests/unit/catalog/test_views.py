@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
+from icefield import errors
 from icefield.catalog.sql import SqlCatalog
 from icefield.errors import NoSuchViewError
 from icefield.view import View, ViewVersion
@@ -80,9 +81,9 @@ def test_the_life_of_a_view(catalog: ice.Catalog) -> None:
 
     catalog.create_view("m.taken", COLUMNS, SPARK)
     for taken in ("n.t", "n.v"):
-        with pytest.raises(ice.TableAlreadyExistsError):
+        with pytest.raises(errors.ViewAlreadyExistsError):
             catalog.create_view(taken, COLUMNS, SPARK)
-        with pytest.raises(ice.TableAlreadyExistsError):
+        with pytest.raises(errors.ViewAlreadyExistsError):
             catalog.rename_view("m.taken", taken)
     with pytest.raises(ice.TableAlreadyExistsError):
         catalog.create_table("n.v", COLUMNS)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from icefield.catalog.rest.auth import Auth
 from icefield.catalog.rest.catalog import RestCatalog
+from icefield.catalog.rest.protocol.auth import Auth
 from icefield.catalog.rest.reports import log_report
 from icefield.catalog.rest.transactions import CatalogTransaction
 from icefield.view import View

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from icefield._inputs.secrets import revealed
 from icefield.catalog.rest.client import Client
-from icefield.catalog.rest.endpoints import COMMIT_TRANSACTION
+from icefield.catalog.rest.protocol.endpoints import COMMIT_TRANSACTION, PLAN_SCAN
 from icefield.catalog.rest.transactions import CatalogTransaction
 from icefield.catalog.rest.views import RestViews
 
@@ -37,6 +37,17 @@ class RestCatalog(RestViews):
     @property
     def _client(self) -> Client:
         return self._made
+
+    @property
+    def uri(self) -> str:
+        """Where the server is, as the property says; the server may move the catalog elsewhere."""
+        return self.properties["uri"]
+
+    def supports_server_side_planning(self) -> bool:
+        """Return whether the server plans scans: by ``scan-planning-mode``, if it has the route."""
+        config = self._made.config
+        mode = config.properties.get("scan-planning-mode", "client")
+        return mode.lower() == "server" and config.endpoints.offer(PLAN_SCAN)
 
     def transaction(self) -> CatalogTransaction:
         """Start a transaction of several tables.

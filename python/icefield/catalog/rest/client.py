@@ -12,16 +12,16 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from icefield._inputs.secrets import redacted_url
-from icefield.catalog.rest import endpoints
-from icefield.catalog.rest.endpoints import Endpoints, Paths, Route
-from icefield.catalog.rest.errors import Meanings, error_of, is_success
-from icefield.catalog.rest.http import Http
-from icefield.catalog.rest.login import auth_of
-from icefield.catalog.rest.messages import Reply, Request, new_key
-from icefield.catalog.rest.settings import flag, number
+from icefield.catalog.rest.login.chosen import auth_of
+from icefield.catalog.rest.protocol import endpoints
+from icefield.catalog.rest.protocol.endpoints import Endpoints, Paths, Route
+from icefield.catalog.rest.protocol.errors import Meanings, error_of, is_success
+from icefield.catalog.rest.protocol.http import Http
+from icefield.catalog.rest.protocol.messages import Reply, Request, new_key
+from icefield.catalog.rest.protocol.settings import flag, number, texts_of
 from icefield.errors import IcefieldError, InvalidArgumentError, NoSuchPropertyException, RESTError
 
-__all__ = ["Client", "Names", "texts_of"]
+__all__ = ["Client", "Names"]
 
 Names = Mapping[str, "str | tuple[str, ...]"]
 #: Properties that only the user sets: where secrets go, what is verified, which files may be read.
@@ -249,17 +249,6 @@ def _of_server(answer: Mapping[str, Any], name: str, reply: Reply) -> dict[str, 
         else:
             made[key] = value
     return made
-
-
-def texts_of(found: object) -> dict[str, str]:
-    """Return the properties of an answer as texts; null and other types of JSON are tolerated."""
-    if not isinstance(found, dict):
-        return {}
-    return {
-        name: value if isinstance(value, str) else json.dumps(value)
-        for name, value in found.items()
-        if value is not None
-    }
 
 
 def _check_uri(uri: str) -> None:

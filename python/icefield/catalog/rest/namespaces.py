@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from icefield._inputs.arguments import property_names, property_texts
 from icefield.catalog.base import Catalog, PropertiesUpdateSummary
-from icefield.catalog.rest import endpoints
-from icefield.catalog.rest.client import Client, texts_of
-from icefield.catalog.rest.errors import Meanings, is_success
-from icefield.catalog.rest.names import dotted, levels_of
+from icefield.catalog.rest.client import Client
+from icefield.catalog.rest.protocol import endpoints
+from icefield.catalog.rest.protocol.errors import Meanings, is_success
+from icefield.catalog.rest.protocol.names import dotted, levels_of
+from icefield.catalog.rest.protocol.settings import texts_of
 from icefield.errors import (
     IcefieldError,
     InvalidArgumentError,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from icefield.catalog.rest import endpoints
-from icefield.catalog.rest.errors import Meanings, error_of, is_success
+from icefield.catalog.rest.protocol import endpoints
+from icefield.catalog.rest.protocol.errors import Meanings, error_of, is_success
 from icefield.errors import CorruptDataError, IcefieldError, NoSuchTableError, RESTError
 from icefield.scan import Served
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from icefield._core import Scan, Storage
     from icefield._inputs.identifiers import Identifier
     from icefield.catalog.rest.client import Client
-    from icefield.catalog.rest.endpoints import Route
-    from icefield.catalog.rest.messages import Reply
+    from icefield.catalog.rest.protocol.endpoints import Route
+    from icefield.catalog.rest.protocol.messages import Reply
     from icefield.scan import DataScan
 
 __all__ = ["ServerPlanner", "is_planned_by_server"]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from icefield.catalog.base import CommitTableResponse
-from icefield.catalog.rest.names import dotted, levels_of, named
+from icefield.catalog.rest.protocol.names import dotted, levels_of, named
 from icefield.errors import (
     CommitFailedException,
     CommitStateUnknownException,

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from icefield.catalog.locations import absolute_location
-from icefield.catalog.rest import endpoints
 from icefield.catalog.rest.client import Client
-from icefield.catalog.rest.errors import Meanings, error_of, is_success
-from icefield.catalog.rest.messages import Reply
-from icefield.catalog.rest.names import dotted, identifiers_of, named, table_of
+from icefield.catalog.rest.protocol import endpoints
+from icefield.catalog.rest.protocol.errors import Meanings, error_of, is_success
+from icefield.catalog.rest.protocol.messages import Reply
+from icefield.catalog.rest.protocol.names import dotted, identifiers_of, named, table_of
 from icefield.catalog.rest.tables import RestTables
 from icefield.errors import (
     CommitFailedException,
@@ -20,6 +20,7 @@ from icefield.errors import (
     RESTError,
     TableAlreadyExistsError,
     UnsupportedFeatureError,
+    ViewAlreadyExistsError,
 )
 from icefield.view import View
 from icefield.view.metadata import checked
@@ -121,7 +122,7 @@ class RestViews(RestTables):
         to = dotted(*table_of(to_identifier))
         meanings: Meanings = {
             **self._missing_view_meant(from_identifier),
-            409: lambda _: TableAlreadyExistsError(f"{to} already exists"),
+            409: lambda _: ViewAlreadyExistsError(f"{to} already exists"),
         }
         body = {"source": named(from_identifier), "destination": named(to_identifier)}
 
@@ -155,7 +156,7 @@ class RestViews(RestTables):
         namespace, name = table_of(identifier)
         return {
             **self._missing_namespace(namespace),
-            409: lambda _: TableAlreadyExistsError(f"{dotted(namespace, name)} already exists; load_view opens a view"),
+            409: lambda _: ViewAlreadyExistsError(f"{dotted(namespace, name)} already exists; load_view opens a view"),
         }
 
     def _missing_view_meant(self, identifier: IdentifierLike) -> Meanings:

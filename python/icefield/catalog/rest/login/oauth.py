@@ -9,11 +9,11 @@ import time
 from collections.abc import Mapping
 from urllib.parse import urlencode, urljoin
 
-from icefield.catalog.rest.auth import Nothing
-from icefield.catalog.rest.errors import error_of, is_success
-from icefield.catalog.rest.http import Http
-from icefield.catalog.rest.messages import Request
-from icefield.catalog.rest.settings import flag, number, under
+from icefield.catalog.rest.protocol.auth import Nothing
+from icefield.catalog.rest.protocol.errors import error_of, is_success
+from icefield.catalog.rest.protocol.http import Http
+from icefield.catalog.rest.protocol.messages import Request
+from icefield.catalog.rest.protocol.settings import flag, number, under
 from icefield.errors import InvalidArgumentError, OAuthError
 
 __all__ = ["OAuth2", "oauth_of"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from icefield._inputs.secrets import redacted_url
-from icefield.catalog.rest.messages import Reply
+from icefield.catalog.rest.protocol.messages import Reply
 from icefield.errors import (
     AuthorizationExpiredError,
     BadRequestError,
@@ -26,6 +26,7 @@ from icefield.errors import (
     RESTError,
     ServerError,
     ServiceUnavailableError,
+    TooManyRequestsError,
     UnauthorizedError,
     UnsupportedFeatureError,
 )
@@ -91,7 +92,9 @@ def _by_status(status: int, text: str, kind: str | None) -> IcefieldError:
         return AuthorizationExpiredError(f"the credentials have expired: {text}", status, kind)
     if status == 403:  # noqa: PLR2004
         return ForbiddenError(f"the credentials do not permit this: {text}", status, kind)
-    if status in {429, 503}:
+    if status == 429:  # noqa: PLR2004
+        return TooManyRequestsError(text, status, kind)
+    if status == 503:  # noqa: PLR2004
         return ServiceUnavailableError(text, status, kind)
     if status >= 500:  # noqa: PLR2004
         return ServerError(text, status, kind)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from icefield._inputs.secrets import redacted_url
-from icefield.catalog.rest.errors import error_of, is_success
-from icefield.catalog.rest.messages import Reply, Request
+from icefield.catalog.rest.protocol.errors import error_of, is_success
+from icefield.catalog.rest.protocol.messages import Reply, Request
 from icefield.errors import RESTError
 
 __all__ = ["SignedRequest", "Signing", "signed_by", "signing_of", "url_of"]

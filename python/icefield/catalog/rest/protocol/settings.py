@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from icefield.errors import InvalidArgumentError
 
-__all__ = ["flag", "number", "under"]
+__all__ = ["flag", "number", "texts_of", "under"]
 
 
 def flag(properties: Mapping[str, str], name: str, default: bool) -> bool:
@@ -50,3 +51,14 @@ def number(properties: Mapping[str, str], name: str, default: int, *, least: int
 def under(properties: Mapping[str, str], prefix: str) -> dict[str, str]:
     """Return the properties that begin with a prefix, without it."""
     return {name.removeprefix(prefix): value for name, value in properties.items() if name.startswith(prefix)}
+
+
+def texts_of(found: object) -> dict[str, str]:
+    """Return the properties of an answer as texts; null and other types of JSON are tolerated."""
+    if not isinstance(found, dict):
+        return {}
+    return {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in found.items()
+        if value is not None
+    }

@@ -14,8 +14,8 @@ from icefield._optional import require
 from icefield.errors import InvalidArgumentError, NotInstalledError
 
 if TYPE_CHECKING:
-    from icefield.catalog.rest.auth import Auth
-    from icefield.catalog.rest.messages import Request
+    from icefield.catalog.rest.protocol.auth import Auth
+    from icefield.catalog.rest.protocol.messages import Request
 
 __all__ = ["Keys", "SigV4", "sign"]
 
@@ -49,9 +49,14 @@ class SigV4:
             or properties.get("client.region")
             or os.environ.get("AWS_REGION")
             or os.environ.get("AWS_DEFAULT_REGION")
+            or self._region_found()
         )
         if not region:
-            raise InvalidArgumentError("requests are signed for a region: set the property 'rest.signing-region'")
+            msg = (
+                "requests are signed for a region: set the property 'rest.signing-region', or the region of the "
+                "profile 'client.profile-name'"
+            )
+            raise InvalidArgumentError(msg)
         self._region = region
         self._service = properties.get("rest.signing-name") or of_host[0]
 
@@ -87,17 +92,38 @@ class SigV4:
 
     def _found(self) -> Keys | None:
         """Return the keys that botocore finds, which renews them too."""
-        if self._session is None:
-            try:
-                session = require("botocore.session")
-            except NotInstalledError:
-                return None
-            self._session = session.Session(profile=self._properties.get("client.profile-name"))
-        found = self._session.get_credentials()
+        session = self._opened()
+        found = None if session is None else session.get_credentials()
         if found is None:
             return None
         frozen = found.get_frozen_credentials()
         return Keys(frozen.access_key, frozen.secret_key, frozen.token)
+
+    def _region_found(self) -> str | None:
+        """Return the region of the profile."""
+        session = self._opened()
+        found: str | None = None if session is None else session.get_config_variable("region")
+        return found
+
+    def _opened(self) -> Any:
+        """Return botocore's session; None if it is not installed.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the machine has no such profile.
+
+        """
+        if self._session is None:
+            try:
+                library = require("botocore.session")
+            except NotInstalledError:
+                return None
+            profile = self._properties.get("client.profile-name")
+            if profile is not None and profile not in library.Session().available_profiles:
+                raise InvalidArgumentError(f"catalog property client.profile-name={profile}: there is no such profile")
+            self._session = library.Session(profile=profile)
+        return self._session
 
 
 def sign(

@@ -21,15 +21,15 @@ from urllib.parse import quote, quote_plus
 from icefield._core import HIDDEN, __version__, shown_property
 from icefield._inputs.secrets import redacted_url
 from icefield._optional import require
-from icefield.catalog.rest.auth import HasToken
-from icefield.catalog.rest.messages import Reply, Request, asked
-from icefield.catalog.rest.settings import flag, number, under
+from icefield.catalog.rest.protocol.auth import HasToken
+from icefield.catalog.rest.protocol.messages import Reply, Request, asked
+from icefield.catalog.rest.protocol.settings import flag, number, under
 from icefield.errors import IcefieldError, InvalidArgumentError, RESTError, ServiceUnavailableError
 
 if TYPE_CHECKING:
     import httpx
 
-    from icefield.catalog.rest.auth import Auth
+    from icefield.catalog.rest.protocol.auth import Auth
 
 __all__ = ["Http", "UnansweredError"]
 
@@ -327,7 +327,8 @@ def _headers(properties: Mapping[str, str]) -> dict[str, str]:
 
 def _verification(properties: Mapping[str, str]) -> ssl.SSLContext | bool:
     """Return how certificates of the server are checked, with the certificate of this client if there is one."""
-    if not flag(properties, "tls.verify", True):  # noqa: FBT003
+    # PyIceberg turns it off by `ssl.cabundle: False`.
+    if not flag(properties, "tls.verify", True) or properties.get("ssl.cabundle", "").lower() == "false":  # noqa: FBT003
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from icefield._inputs.identifiers import Identifier, IdentifierLike, parts_of
-from icefield.errors import InvalidArgumentError
+from icefield.errors import NoSuchIdentifierError
 
 __all__ = ["dotted", "identifiers_of", "levels_of", "named", "table_of"]
 
@@ -15,7 +15,7 @@ def levels_of(namespace: IdentifierLike) -> Identifier:
 
     Raises
     ------
-    InvalidArgumentError
+    NoSuchIdentifierError
         If a level is empty.
 
     """
@@ -27,13 +27,13 @@ def table_of(identifier: IdentifierLike) -> tuple[Identifier, str]:
 
     Raises
     ------
-    InvalidArgumentError
+    NoSuchIdentifierError
         If the namespace is missing, or a part is empty.
 
     """
     parts = levels_of(identifier)
     if len(parts) < 2:  # noqa: PLR2004 - a namespace and a name
-        raise InvalidArgumentError(f"table identifier must be NAMESPACE.TABLE, got {identifier!r}")
+        raise NoSuchIdentifierError(f"table identifier must be NAMESPACE.TABLE, got {identifier!r}")
     return parts[:-1], parts[-1]
 
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from icefield._core import Storage
-from icefield.catalog.rest.auth import Bearer, Nothing
-from icefield.catalog.rest.credentials import Vended, again, replaced
-from icefield.catalog.rest.errors import error_of, is_success
-from icefield.catalog.rest.http import Http
-from icefield.catalog.rest.messages import Request
-from icefield.catalog.rest.signing import SignedRequest, Signing, signed_by
+from icefield.catalog.rest.protocol.auth import Bearer, Nothing
+from icefield.catalog.rest.protocol.errors import error_of, is_success
+from icefield.catalog.rest.protocol.http import Http
+from icefield.catalog.rest.protocol.messages import Request
+from icefield.catalog.rest.storage.credentials import Vended, again, replaced
+from icefield.catalog.rest.storage.signing import SignedRequest, Signing, signed_by
 from icefield.errors import IcefieldError, UnsupportedFeatureError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-from icefield.catalog.rest.messages import Request
+from icefield.catalog.rest.protocol.messages import Request
 
 __all__ = ["Auth", "Basic", "Bearer", "Foreign", "HasToken", "MakesHeader", "Nothing"]
 

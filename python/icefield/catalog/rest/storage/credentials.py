@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from icefield._inputs.secrets import redacted_url
-from icefield.catalog.rest.client import texts_of
-from icefield.catalog.rest.signing import Signing, signing_of
+from icefield.catalog.rest.protocol.settings import texts_of
+from icefield.catalog.rest.storage.signing import Signing, signing_of
 from icefield.errors import RESTError
 
 __all__ = ["Vended", "again", "replaced", "vended", "warn_of_places"]

@@ -1,15 +1,16 @@
-"""Which credentials the properties of a catalog ask for."""
+"""What makes the credentials that the properties of a catalog ask for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
 
-from icefield.catalog.rest.auth import Auth, Basic, Foreign, Nothing
-from icefield.catalog.rest.oauth import oauth_of
-from icefield.catalog.rest.settings import flag, under
-from icefield.catalog.rest.sigv4 import SigV4
-from icefield.errors import InvalidArgumentError, NotInstalledError, UnsupportedFeatureError
+from icefield.catalog.rest.login.cloud import Entra, Google
+from icefield.catalog.rest.login.oauth import oauth_of
+from icefield.catalog.rest.login.sigv4 import SigV4
+from icefield.catalog.rest.protocol.auth import Auth, Basic, Foreign, Nothing
+from icefield.catalog.rest.protocol.settings import flag, under
+from icefield.errors import InvalidArgumentError, NotInstalledError
 
 __all__ = ["auth_of"]
 
@@ -28,12 +29,14 @@ def auth_of(properties: Mapping[str, str], uri: str) -> Auth:
     Raises
     ------
     InvalidArgumentError
-        If properties are missing or contradict each other.
-    UnsupportedFeatureError
-        If the type is not supported.
+        If the type is unknown, or properties are missing or contradict each other.
+    NotInstalledError
+        If the type needs a package that is missing.
 
     """
     kind = _kind(properties)
+    if "auth.impl" in properties and kind != "custom":
+        raise InvalidArgumentError(f"catalog property auth.impl: it is for auth.type=custom, and the type is {kind}")
     if kind == "sigv4":
         return SigV4(properties, _delegate(properties, uri), uri)
     return _plain(kind, properties, uri)
@@ -66,8 +69,12 @@ def _plain(kind: str, properties: Mapping[str, str], uri: str) -> Auth:
         return oauth_of(properties, uri)
     if kind == "custom":
         return _custom(properties)
-    msg = f"catalog property auth.type={kind}: not supported; supported: none, basic, oauth2, sigv4, custom"
-    raise UnsupportedFeatureError(msg)
+    if kind == "google":
+        return Google(properties)
+    if kind == "entra":
+        return Entra(properties)
+    msg = f"catalog property auth.type={kind}: expected none, basic, oauth2, sigv4, google, entra or custom"
+    raise InvalidArgumentError(msg)
 
 
 def _needed(properties: Mapping[str, str], name: str, prefix: str) -> str:

@@ -1,0 +1,1 @@
+"""Which credentials requests have, by the properties of a catalog."""

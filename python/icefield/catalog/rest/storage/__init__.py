@@ -1,0 +1,1 @@
+"""What a server gives to reach the files of a table: credentials that expire, and signatures."""
