@@ -1733,7 +1733,8 @@ class Storage:
     those in the properties expire: ``due_ms`` and ``expires_ms`` say when to ask and when they expire, in milliseconds
     from the epoch, or ``None``; ``renew()`` returns other properties, and both times for them. With the property
     ``s3.remote-signing-enabled`` its ``sign(method, region, uri, headers, body)`` signs each request to S3: it returns
-    the URL to send it to, headers to add, and whether the signature may be used again.
+    the URL to send it to, headers to add, and whether the signature may be used again. ``prefixes`` has storages whose
+    credentials are used for locations that begin with their prefix, the longest one that fits.
     """
 
     def __new__(
@@ -1741,6 +1742,7 @@ class Storage:
         properties: Mapping[str, str] = ...,
         relocate: Mapping[str, str] = ...,
         renewal: StorageRenewal | None = None,
+        prefixes: Mapping[str, Storage] = ...,
     ) -> Storage: ...
     @property
     def renewal(self) -> StorageRenewal | None:
@@ -2455,6 +2457,13 @@ class TableMetadata:
     @staticmethod
     def from_json(json: _Json) -> TableMetadata:
         """Return the metadata of a metadata file: its text or bytes, of any format version, or a dict of its JSON."""
+
+    @staticmethod
+    def from_answer(answer: bytes) -> tuple[TableMetadata | None, str] | None:
+        """Return the metadata in an answer of the REST protocol, and its other fields as JSON text.
+
+        The metadata is ``None`` if there is none, and all of it if the answer is no JSON object that is read here.
+        """
 
     @staticmethod
     def create(updates: Sequence[_Json] | str, *, now_ms: int | None = None) -> TableMetadata:

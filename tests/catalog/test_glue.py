@@ -86,11 +86,13 @@ def test_what_others_set_in_glue_stays(catalog: GlueCatalog) -> None:
         "Parameters": {**found["Parameters"], "classification": "x"},
         "StorageDescriptor": {**found["StorageDescriptor"], "InputFormat": "theirs"},
     }
+    changed["StorageDescriptor"]["Columns"][0]["Comment"] = "described in Glue"
     catalog._ask("update_table", DatabaseName="db", TableInput=changed)
     table.append(ROWS)
     again = stored(catalog, "t")
     assert (again["Owner"], again["Parameters"]["classification"]) == ("them", "x")
     assert again["StorageDescriptor"]["InputFormat"] == "theirs"
+    assert again["StorageDescriptor"]["Columns"][0]["Comment"] == "described in Glue"
     catalog.rename_table("db.t", "db.u")
     assert stored(catalog, "u")["Parameters"] == again["Parameters"]
 

@@ -84,7 +84,7 @@ def test_properties_of_catalogs_and_storage(monkeypatch, tmp_path):
     assert catalog.properties["s3.endpoint"] == Secret(PROPERTIES["s3.endpoint"])
     assert str(catalog.properties["s3.endpoint"]) == "https://********@storage.example/path?********"
     # What opens connections gets the texts themselves, and no others.
-    properties, _, _ = catalog.storage.__reduce__()[1]
+    properties, *_ = catalog.storage.__reduce__()[1]
     of_the_catalog = {"type", "s3.signer.uri"}
     assert properties.keys() == {"s3.session-token", *PROPERTIES} - of_the_catalog
     assert all(properties[key] == value for key, value in PROPERTIES.items() if key not in of_the_catalog)

@@ -48,8 +48,9 @@ fn redacted(text: &str) -> String {
 /// those in the properties expire: ``due_ms`` and ``expires_ms`` say when to ask and when they expire, in milliseconds
 /// from the epoch, or ``None``; ``renew()`` returns other properties, and both times for them. With the property
 /// ``s3.remote-signing-enabled`` its ``sign(method, region, uri, headers, body)`` signs each request to S3: it returns
-/// the URL to send it to, headers to add, and whether the signature may be used again.
-#[pyclass(frozen, name = "Storage", module = "icefield.distributed")]
+/// the URL to send it to, headers to add, and whether the signature may be used again. ``prefixes`` has storages whose
+/// credentials are used for locations that begin with their prefix, the longest one that fits.
+#[pyclass(frozen, from_py_object, name = "Storage", module = "icefield.distributed")]
 #[derive(Debug, Clone)]
 pub struct PyStorage(pub Storage);
 
@@ -84,8 +85,10 @@ impl PyTraffic {
     }
 }
 
-/// The arguments that create a storage: properties, new path prefixes by old ones, and the renewal of credentials.
-type StorageParts = (BTreeMap<String, String>, BTreeMap<String, String>, Option<Py<PyAny>>);
+/// The arguments that create a storage: properties, new path prefixes by old ones, the renewal of credentials, and
+/// storages with other credentials by their prefixes.
+type StorageParts =
+    (BTreeMap<String, String>, BTreeMap<String, String>, Option<Py<PyAny>>, BTreeMap<String, PyStorage>);
 
 /// A renewal of credentials by an object of Python.
 #[derive(Debug)]
@@ -128,14 +131,15 @@ fn renewed(properties: BTreeMap<String, String>, due: Option<f64>, expires: Opti
 #[pymethods]
 impl PyStorage {
     #[new]
-    #[pyo3(signature = (properties=BTreeMap::new(), relocate=BTreeMap::new(), renewal=None))]
+    #[pyo3(signature = (properties=BTreeMap::new(), relocate=BTreeMap::new(), renewal=None, prefixes=BTreeMap::new()))]
     fn py_new(
         py: Python<'_>,
         properties: BTreeMap<String, String>,
         relocate: BTreeMap<String, String>,
         renewal: Option<Py<PyAny>>,
+        prefixes: BTreeMap<String, Self>,
     ) -> Result<Self> {
-        let storage = match renewal {
+        let mut storage = match renewal {
             None => Storage::new(properties),
             Some(renewal) => {
                 let time = |name| renewal.bind(py).getattr(name)?.extract::<Option<f64>>();
@@ -143,6 +147,9 @@ impl PyStorage {
                 Storage::renewed_by(Arc::new(PyRenewal(renewal)), first)
             }
         };
+        if !prefixes.is_empty() {
+            storage = storage.with_prefixes(prefixes.into_iter().map(|(prefix, other)| (prefix, other.0)));
+        }
         Ok(Self(if relocate.is_empty() { storage } else { storage.relocated(relocate)? }))
     }
 
@@ -210,7 +217,8 @@ impl PyStorage {
         // The credentials may be due, and renewing them takes a request.
         let properties = detached(py, || storage.properties())?;
         let relocate = storage.relocation().iter().cloned().collect();
-        Ok((slf.get_type(), ((*properties).clone(), relocate, slf.get().renewal(py))))
+        let prefixes = storage.prefixes().iter().map(|(prefix, other)| (prefix.clone(), Self(other.clone()))).collect();
+        Ok((slf.get_type(), ((*properties).clone(), relocate, slf.get().renewal(py), prefixes)))
     }
 
     fn __repr__(&self) -> String {

@@ -153,7 +153,7 @@ class GlueCatalog(MetastoreCatalog):
             "Parameters": {**table.get("Parameters", {}), TABLE_TYPE: "ICEBERG", LOCATION: new, **previous},
             "StorageDescriptor": {
                 **table.get("StorageDescriptor", {}),
-                "Columns": _glue_columns(metadata),
+                "Columns": _glue_columns(metadata, table.get("StorageDescriptor", {}).get("Columns") or ()),
                 "Location": metadata.location,
             },
         }
@@ -310,7 +310,10 @@ class GlueCatalog(MetastoreCatalog):
         """Remove and set properties of a database."""
         properties, summary = changed(self.load_namespace_properties(namespace), removals, updates)
         database = self._database(namespace)
-        self._ask("update_database", Name=database, DatabaseInput=_database_input(database, properties))
+        known = self._load_database(database)
+        # What is left out would be reset, such as the permissions of Lake Formation.
+        kept = {key: known[key] for key in ("CreateTableDefaultPermissions", "TargetDatabase") if key in known}
+        self._ask("update_database", Name=database, DatabaseInput=kept | _database_input(database, properties))
         return summary
 
     def _load_database(self, name: str) -> dict[str, Any]:
@@ -340,8 +343,10 @@ def _database_input(name: str, properties: Mapping[str, str]) -> dict[str, Any]:
     return {"Name": name, "Parameters": parameters, **{key: value for key, value in own.items() if value}}
 
 
-def _glue_columns(metadata: TableMetadata) -> list[dict[str, Any]]:
+def _glue_columns(metadata: TableMetadata, known: Iterable[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
     columns = []
+    # Others may have described columns in Glue.
+    comments = {str(column.get("Name")): str(column["Comment"]) for column in known if column.get("Comment")}
     for field, is_current in columns_of(metadata):
         column: dict[str, Any] = {
             "Name": field.name[:255],
@@ -352,7 +357,7 @@ def _glue_columns(metadata: TableMetadata) -> list[dict[str, Any]]:
                 "iceberg.field.current": str(is_current).lower(),
             },
         }
-        if field.doc:
-            column["Comment"] = field.doc[:255]
+        if comment := field.doc or comments.get(field.name[:255]):
+            column["Comment"] = comment[:255]
         columns.append(column)
     return columns

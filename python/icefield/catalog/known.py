@@ -61,6 +61,7 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         rest-table-cache.max-entries rest-table-cache.expire-after-write-ms s3.remote-signing-enabled
         s3.signer.uri s3.signer.endpoint signer.uri signer.endpoint rest.client.max-retries rest.client.max-connections
         rest.client.connection-timeout-ms rest.client.socket-timeout-ms rest.client.user-agent
+        rest.client.executors-get-token
         rest.client.proxy.hostname rest.client.proxy.port rest.client.proxy.username rest.client.proxy.password
         """,
     ),

@@ -157,10 +157,14 @@ class PointerCatalog(Catalog):
         left: list[str] = []
         failures = 0
         if purge_requested:
-            try:
-                state = TableState.load(self.storage, self.load_pointer(identifier))
-            except MissingFileError as error:
-                failures, left = 1, [str(error)]
+            where = ""
+            # Of a table that was replaced meanwhile, the files of the other are deleted with its name.
+            while (now := self.load_pointer(identifier)) != where:
+                where, state, failures, left = now, None, 0, []
+                try:
+                    state = TableState.load(self.storage, where)
+                except MissingFileError as error:
+                    failures, left = 1, [str(error)]
         self.remove_pointer(identifier)
         if state is not None:
             warehouse = revealed(self.properties).get("warehouse")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import pickle
 import re
 import time
@@ -17,8 +18,10 @@ import pytest
 import icefield as ice
 from icefield._core import set_clock, shown_property
 from icefield.catalog.rest import RestCatalog
+from icefield.catalog.rest.protocol.locks import ProcessLock
 from icefield.catalog.rest.storage import credentials
-from icefield.catalog.rest.storage.credentials import Vended, again, replaced, vended, warn_of_places
+from icefield.catalog.rest.storage.credentials import Vended, again, replaced, vended
+from icefield.catalog.rest.storage.renewal import transport_of
 from icefield.catalog.rest.storage.signing import signing_of, url_of
 from icefield.encryption import MemoryKeys
 from icefield.errors import RESTError, UnsupportedFeatureError
@@ -113,22 +116,6 @@ def test_every_secret_of_the_documentation_is_replaced() -> None:
     assert len(secret) > 10
     above = {"s3.access-key-id": "a", "gcs.oauth2.token": "a", "adls.token": "a"}
     assert not secret & {name for name, value in replaced(dict.fromkeys(names, "b"), above).items() if value == "b"}
-
-
-@pytest.mark.parametrize(
-    ("path", "warns"),
-    [("s3://bucket/wh/n/t/data", False), ("s3://other/d", True), ("gs://g/d", True), ("s3://free/d", False)],
-)
-def test_other_places_need_other_credentials(caplog: pytest.LogCaptureFixture, path: str, warns: bool) -> None:
-    entries = [
-        of("s3://bucket/wh", s3__access_key_id="a"),
-        of("s3://other", s3__access_key_id="b"),
-        of("s3://free", s3__access_key_id="a"),
-        of("gs://g", gcs__oauth2__token="t"),
-    ]
-    table = {"location": LOCATION, "properties": {"write.data.path": path}}
-    warn_of_places({"storage-credentials": entries}, table, "GET x")
-    assert (f"other credentials for write.data.path={path} than" in caplog.text) == warns
 
 
 KEYS = {"storage-credentials": [of("s3://bucket", s3__access_key_id="k", s3__secret_access_key="s")]}
@@ -398,7 +385,7 @@ def test_copies_of_a_table_renew_its_credentials(
 
 
 def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    monkeypatch.setattr(credentials, "_now_ms", lambda: (time.time() + seconds) * 1000)
+    monkeypatch.setattr(credentials, "now_ms", lambda: (time.time() + seconds) * 1000)
     set_clock(int((time.time() + seconds) * 1000))
 
 
@@ -409,10 +396,11 @@ def _clock() -> Iterator[None]:
 
 
 BEARER = {"token": "canary-of-catalog"}
+TRAVELS = {**BEARER, "rest.client.executors-get-token": "true"}
 BASIC = {"auth.type": "basic", "auth.basic.username": "u", "auth.basic.password": "canary"}
 
 
-@pytest.mark.parametrize("properties", [{}, BEARER, BASIC])
+@pytest.mark.parametrize("properties", [{}, BEARER, TRAVELS, BASIC])
 @pytest.mark.parametrize("offered", [True, False])
 def test_executors_renew_credentials(
     server: Server,
@@ -429,7 +417,8 @@ def test_executors_renew_credentials(
         .append(ROWS)
     )
     sent = pickle.dumps((table.storage, table.scan().tasks()))
-    assert (b"canary-of-catalog" in sent) == (offered and properties == BEARER)
+    # A token that never expires has all rights of the user for ever.
+    assert (b"canary-of-catalog" in sent) == (offered and properties == TRAVELS)
     assert b"canary" not in sent.replace(b"canary-of-catalog", b"")
     storage, tasks = pickle.loads(sent)
     server.script((200, {"storage-credentials": [keys(server, "second", 7200)]}, {}), ends="/credentials")
@@ -438,7 +427,7 @@ def test_executors_renew_credentials(
     found = str(storage.__reduce__()[1][0]["s3.access-key-id"])
     # Reports of the driver come when they come.
     requests = [one for one in server.asked[before:] if not one.path.endswith("/metrics")]
-    if offered and "auth.type" not in properties:
+    if offered and properties in ({}, TRAVELS):
         assert found == "second"
         [asked] = requests
         assert asked.headers.get("authorization") == (f"Bearer {properties['token']}" if properties else None)
@@ -446,6 +435,7 @@ def test_executors_renew_credentials(
         assert found == "first"
         assert not requests
         assert "UnsupportedFeatureError: outside of the process with the catalog" in caplog.text
+        assert "rest.client.executors-get-token=true" in caplog.text
     assert storage.__reduce__()[1][0]["s3.region"] == "r"
     assert [task.rows(storage).to_pyarrow().read_all() for task in tasks] == [ROWS]
 
@@ -497,3 +487,125 @@ def test_an_answer_without_credentials_is_not_taken_for_one() -> None:
         with pytest.raises(RESTError, match="no credentials for the location"):
             again(answer, LOCATION, {}, given)
     assert again(KEYS, LOCATION, {}, given).properties["s3.access-key-id"] == "k"
+
+
+def s3_key(server: Server, path: str) -> str:
+    """The key that signed the last request to a path of the server, which plays S3."""
+    [*_, asked] = [one for one in server.asked if one.path == path]
+    return asked.headers["authorization"].partition("Credential=")[2].partition("/")[0]
+
+
+@pytest.mark.parametrize("offered", [True, False])
+def test_each_place_of_a_table_has_its_credentials(
+    server: Server, monkeypatch: pytest.MonkeyPatch, offered: bool
+) -> None:
+    """Data of one table lie under several prefixes, each with a key; each is renewed when it expires, alone."""
+    offer_credentials(server, offered)
+
+    def of_all(first: str, first_life: float, second: str, second_life: float) -> dict[str, Any]:
+        def key(prefix: str, name: str, life: float) -> dict[str, Any]:
+            end = str(int((time.time() + life) * 1000))
+            return of(prefix, s3__access_key_id=name, s3__secret_access_key="s", s3__session_token_expires_at_ms=end)
+
+        return {
+            "storage-credentials": [
+                keys(server, "of-table", 90_000),
+                key("s3://a", first, first_life),
+                key("s3a://b/deep/", second, second_life),
+                key("s3://b", "flat", 90_000),
+            ]
+        }
+
+    server.instead.append(
+        lambda asked: (200, b"bytes", {}) if asked.path.startswith(("/a/", "/b/")) else None  # S3, with paths
+    )
+    server.with_table = of_all("a1", 3600, "b1", 7200)
+    own = {"s3.endpoint": server.uri, "s3.region": "r", "s3.path-style-access": "true"}
+    catalog = RestCatalog("c", uri=server.uri, **own)
+    table = catalog.create_table("n.t", ROWS.schema).append(ROWS)
+    storages = [table.storage, catalog.load_table("n.t").storage]
+    if offered:
+        storages.append(pickle.loads(pickle.dumps(table.storage)))  # as on executors
+
+    def used_by(storage: ice.distributed.Storage) -> list[str]:
+        found = []
+        for path in ("a/x", "b/x", "b/deep/x"):
+            assert storage.read(f"s3://{path}") == b"bytes"
+            found.append(s3_key(server, f"/{path}"))
+        return found
+
+    assert [used_by(storage) for storage in storages] == [["a1", "flat", "b1"]] * len(storages)
+    assert used(table) == "of-table"
+    renewed = of_all("a2", 90_000, "b2", 90_000)
+    server.with_table = renewed
+    server.instead.append(
+        lambda asked: (200, renewed, {}) if asked.path.endswith("/credentials") else None  # the route
+    )
+    later(monkeypatch, 3500)
+    assert [used_by(storage) for storage in storages] == [["a2", "flat", "b1"]] * len(storages)
+    assert table.scan().count() == 1
+    later(monkeypatch, 7100)
+    assert [used_by(storage) for storage in storages] == [["a2", "flat", "b2"]] * len(storages)
+    assert "b1" not in repr(table.storage)
+
+
+def test_workers_renew_once_in_a_process(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each task has the credentials of the driver; those that one of them renewed are for all."""
+    offer_credentials(server, True)
+    server.with_table = {"storage-credentials": [keys(server, "first", 3600)]}
+    table = RestCatalog("c", uri=server.uri).create_table("n.t", ROWS.schema)
+    sent = [pickle.dumps(table.storage) for _ in range(20)]
+    server.script(*[(200, {"storage-credentials": [keys(server, "next", 9000)]}, {})] * 9, ends="/credentials")
+    later(monkeypatch, 3599)
+    storages = [pickle.loads(one) for one in sent]
+    assert len({storage.renewal.due_ms for storage in storages}) > 10, "not all at the same moment"
+    assert {storage.__reduce__()[1][0]["s3.access-key-id"] for storage in storages} == {"next"}
+    assert len(server.of("GET", "/credentials")) == 1
+
+
+def test_how_workers_reach_the_server() -> None:
+    given = {
+        "tls.verify": "false",
+        "rest.client.proxy.hostname": "p",
+        "header.x-goog-user-project": "billed",
+        "header.x-api-key": "canary",
+        "header.cookie": "canary",
+        "credential": "canary",
+        "uri": "http://c",
+    }
+    assert transport_of(given) == {
+        "tls.verify": "false",
+        "rest.client.proxy.hostname": "p",
+        "header.x-goog-user-project": "billed",
+    }
+    assert transport_of({**given, "rest.client.proxy.password": "canary"}) is None
+
+
+def test_credentials_of_another_table_of_the_same_name_are_not_taken(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.with_table = {"storage-credentials": [keys(server, "first", 3600)]}
+    table = RestCatalog("c", uri=server.uri).create_table("n.t", ROWS.schema)
+    other = RestCatalog("d", uri=server.uri)
+    other.drop_table("n.t")
+    server.with_table = {"storage-credentials": [keys(server, "of-another", 9000)]}
+    other.create_table("n.t", ROWS.schema)
+    later(monkeypatch, 3500)
+    assert used(table) == "first"
+    assert "n.t is another table now" in caplog.text
+
+
+def test_a_fork_during_a_request_leaves_no_lock_held() -> None:
+    lock = ProcessLock()
+    with lock:
+        child = os.fork()
+        if child == 0:
+            with lock:
+                os._exit(7)
+        deadline = time.monotonic() + 10
+        while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if ended == (0, 0):
+            os.kill(child, 9)
+    assert os.waitstatus_to_exitcode(ended[1]) == 7
+    assert isinstance(pickle.loads(pickle.dumps(lock)), ProcessLock)

@@ -14,7 +14,7 @@ import pytest
 import icefield as ice
 from icefield.catalog.rest import RestCatalog
 from worlds.servers import protocol as rest_protocol
-from worlds.servers.rest import Server, served
+from worlds.servers.rest import Server, error, served
 
 ROWS = pa.table({"id": [1, 2], "region": ["eu", "us"]})
 #: Operations that no test asks for, because the client does not know them.
@@ -255,3 +255,17 @@ def _expected(operation: str, status: int, meant: str) -> str:
 def test_the_document_is_as_large_as_it_must_be() -> None:
     assert os.path.getsize(rest_protocol.DOCUMENT) < 150_000
     assert json.loads(rest_protocol.DOCUMENT.read_text())["openapi"].startswith("3.")
+
+
+@pytest.mark.parametrize(("life", "again"), [("PT1H", True), ("P1DT2H", True), ("PT0.1S", False), ("soon", True)])
+def test_a_request_is_not_sent_again_after_its_key_is_forgotten(server: Server, life: str, again: bool) -> None:
+    """The server would carry it out a second time."""
+    server.config["idempotency-key-lifetime"] = life
+    catalog = RestCatalog("c", uri=server.uri)
+    server.script(error(503, "x"), method="POST", ends="/namespaces")
+    if again:
+        catalog.create_namespace("m")
+    else:
+        with pytest.raises(ice.IcefieldError, match="503"):
+            catalog.create_namespace("m")
+    assert len(server.of("POST", "/namespaces")) == 1 + again

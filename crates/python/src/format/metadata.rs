@@ -135,6 +135,25 @@ impl PyTableMetadata {
         Ok(Self(Arc::new(metadata?)))
     }
 
+    /// Read the table in an answer of the REST protocol, in one pass: its metadata if there are any, and the other
+    /// fields of the answer as JSON text. `None` if the answer is no JSON object that is read here.
+    #[staticmethod]
+    fn from_answer(py: Python<'_>, answer: &[u8]) -> Result<Option<(Option<Self>, String)>> {
+        let limits = icefield_table::limits()?;
+        let read = detached(py, || {
+            let mut budget = limits.budget(answer.len());
+            let Ok(Json::Object(mut fields)) = icefield_format::json::parse_within(answer, &mut budget) else {
+                return Ok(None);
+            };
+            let metadata = match fields.remove("metadata") {
+                Some(found @ Json::Object(_)) => Some(TableMetadata::from_json_value(&found, &limits)?),
+                _ => None,
+            };
+            Ok::<_, icefield_format::Error>(Some((metadata, Json::Object(fields).to_string())))
+        })?;
+        Ok(read?.map(|(metadata, rest)| (metadata.map(|metadata| Self(Arc::new(metadata))), rest)))
+    }
+
     /// Make the metadata of a new table by updates of the REST protocol.
     #[staticmethod]
     #[pyo3(signature = (updates, *, now_ms=None))]

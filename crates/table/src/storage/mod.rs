@@ -55,7 +55,10 @@ struct Inner {
     renewing: Option<Arc<Renewing>>,
     /// Old and new prefixes, longest old prefix first.
     relocate: Vec<(String, String)>,
-    stores: RwLock<Opened>,
+    /// Storages with other credentials, by the prefix of what they are for, longest prefix first.
+    prefixed: Arc<Vec<(String, Storage)>>,
+    /// The stores of this storage itself, and of each of `prefixed` by its number.
+    stores: RwLock<HashMap<Option<usize>, Opened>>,
     faults: Option<Arc<FaultPlan>>,
     /// Whether writes are discarded.
     unwritten: bool,
@@ -183,17 +186,52 @@ impl Storage {
         self.changed(self.inner.unwritten, Some(traffic))
     }
 
+    /// A storage that reaches locations with these prefixes by the credentials of other storages; the longest prefix
+    /// wins. A prefix is text: `s3://bucket/t` is also one of `s3://bucket/t2`, and `s3` is one of all of S3.
+    #[must_use]
+    pub fn with_prefixes(&self, given: impl IntoIterator<Item = (String, Self)>) -> Self {
+        let plain = |prefix: String| match prefix.split_once("://") {
+            Some(("s3a" | "s3n", rest)) => format!("s3://{rest}"),
+            Some(("gcs", rest)) => format!("gs://{rest}"),
+            Some(("abfss" | "wasb" | "wasbs", rest)) => format!("abfs://{rest}"),
+            Some(_) => prefix,
+            None => format!("{prefix}:"),
+        };
+        let mut prefixed: Vec<_> = given.into_iter().map(|(prefix, storage)| (plain(prefix), storage)).collect();
+        prefixed.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
+        let rights = prefixed.iter().map(|(prefix, storage)| (prefix, storage.inner.rights)).collect::<Vec<_>>();
+        let rights = keys_of_process().hash_one((self.inner.rights, rights));
+        let inner = Inner { prefixed: Arc::new(prefixed), rights, ..self.copied() };
+        Self { inner: Arc::new(inner), ..self.clone() }
+    }
+
+    /// Storages with other credentials, by their prefixes, longest prefix first.
+    pub fn prefixes(&self) -> &[(String, Self)] {
+        &self.inner.prefixed
+    }
+
     fn changed(&self, unwritten: bool, traffic: Option<Arc<Traffic>>) -> Self {
-        let Inner { properties, renewing, relocate, faults, rights, .. } = &*self.inner;
-        let (properties, renewing) = (properties.clone(), renewing.clone());
-        let (relocate, faults) = (relocate.clone(), faults.clone());
-        let (stores, rights) = (RwLock::default(), *rights);
-        let inner = Arc::new(Inner { properties, renewing, relocate, stores, faults, unwritten, traffic, rights });
-        Self { inner, ..self.clone() }
+        Self { inner: Arc::new(Inner { unwritten, traffic, ..self.copied() }), ..self.clone() }
     }
 
     fn rebuilt(&self, relocate: Vec<(String, String)>, faults: Option<Arc<FaultPlan>>) -> Arc<Inner> {
-        Self::build((*self.inner.properties).clone(), self.inner.renewing.clone(), relocate, faults).inner
+        Arc::new(Inner { relocate, faults, unwritten: false, traffic: None, ..self.copied() })
+    }
+
+    /// The same, without open stores.
+    fn copied(&self) -> Inner {
+        let Inner { properties, renewing, relocate, prefixed, faults, unwritten, traffic, rights, .. } = &*self.inner;
+        Inner {
+            properties: properties.clone(),
+            renewing: renewing.clone(),
+            relocate: relocate.clone(),
+            prefixed: prefixed.clone(),
+            stores: RwLock::default(),
+            faults: faults.clone(),
+            unwritten: *unwritten,
+            traffic: traffic.clone(),
+            rights: *rights,
+        }
     }
 
     fn build(
@@ -202,11 +240,10 @@ impl Storage {
         relocate: Vec<(String, String)>,
         faults: Option<Arc<FaultPlan>>,
     ) -> Self {
-        static KEYS: OnceLock<RandomState> = OnceLock::new();
-        let rights = KEYS.get_or_init(RandomState::new).hash_one(&properties);
-        let (properties, stores) = (Arc::new(properties), RwLock::default());
+        let rights = keys_of_process().hash_one(&properties);
+        let (properties, stores, prefixed) = (Arc::new(properties), RwLock::default(), Arc::default());
         let (unwritten, traffic) = (false, None);
-        let inner = Inner { properties, renewing, relocate, stores, faults, unwritten, traffic, rights };
+        let inner = Inner { properties, renewing, relocate, prefixed, stores, faults, unwritten, traffic, rights };
         Self { inner: Arc::new(inner), keyring: None, file: None }
     }
 
@@ -375,14 +412,15 @@ impl Storage {
     /// paths. A missing object is not an error, and an error does not stop the other deletions.
     pub fn delete_all<P: AsRef<str>>(&self, paths: &[P]) -> Vec<Error> {
         let mut failed: Vec<(usize, Error)> = Vec::new();
-        let mut of_stores: HashMap<(Scheme, String), (Vec<usize>, Vec<Location>)> = HashMap::new();
+        let mut of_stores: HashMap<_, (Vec<usize>, Vec<Location>)> = HashMap::new();
         for (number, path) in paths.iter().enumerate() {
             match self.resolve(path.as_ref()) {
                 Ok(at) if self.permit(&at).is_err() => {
                     failed.extend(self.permit(&at).err().map(|error| (number, error)))
                 }
                 Ok(at) => {
-                    let (numbers, all) = of_stores.entry((at.scheme, at.authority.clone())).or_default();
+                    let (numbers, all) =
+                        of_stores.entry((self.scope(&at), at.scheme, at.authority.clone())).or_default();
                     numbers.push(number);
                     all.push(at);
                 }
@@ -434,6 +472,20 @@ impl Storage {
         })))
     }
 
+    /// The number of the storage whose credentials a location needs; `None` for this one.
+    fn scope(&self, at: &Location) -> Option<usize> {
+        if self.inner.prefixed.is_empty() {
+            return None;
+        }
+        let location = at.to_string();
+        self.inner.prefixed.iter().position(|(prefix, _)| location.starts_with(prefix))
+    }
+
+    /// What has the credentials of a scope.
+    fn credentials(&self, scope: Option<usize>) -> &Inner {
+        scope.and_then(|scope| self.inner.prefixed.get(scope)).map_or(&*self.inner, |(_, storage)| &*storage.inner)
+    }
+
     /// The store of a location; for an encrypted file, one that decrypts.
     fn store(&self, at: &Location) -> Result<Arc<dyn Store>> {
         let store = self.stored(at)?;
@@ -446,22 +498,25 @@ impl Storage {
     fn stored(&self, at: &Location) -> Result<Arc<dyn Store>> {
         self.permit(at)?;
         let key = (at.scheme, at.authority.clone());
+        let scope = self.scope(at);
+        let Inner { properties, renewing, .. } = self.credentials(scope);
         let renewed = match at.scheme {
             Scheme::File | Scheme::Memory => None,
-            _ => self.inner.renewing.as_ref().map(|renewing| renewing.current()),
+            _ => renewing.as_ref().map(|renewing| renewing.current()),
         };
         let generation = renewed.as_ref().map_or(0, |current| current.generation);
-        let properties = renewed.as_ref().map_or(&self.inner.properties, |current| &current.properties);
+        let properties = renewed.as_ref().map_or(properties, |current| &current.properties);
         {
-            let opened = self.inner.stores.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(store) = opened.stores.get(&key).filter(|_| opened.generation == generation) {
+            let stores = self.inner.stores.read().unwrap_or_else(PoisonError::into_inner);
+            let opened = stores.get(&scope).filter(|opened| opened.generation == generation);
+            if let Some(store) = opened.and_then(|opened| opened.stores.get(&key)) {
                 return Ok(store.clone());
             }
         }
         let mut store: Arc<dyn Store> = match at.scheme {
             Scheme::File => Arc::new(local::Local),
             Scheme::Memory => Arc::new(memory::Memory),
-            _ => Arc::new(remote::Remote::open(at, properties, self.inner.renewing.as_ref())?),
+            _ => Arc::new(remote::Remote::open(at, properties, renewing.as_ref())?),
         };
         if let Some(plan) = &self.inner.faults {
             store = faults::wrap(store, plan.clone());
@@ -472,7 +527,8 @@ impl Storage {
         if let Some(traffic) = &self.inner.traffic {
             store = traffic::wrap(store, traffic.clone());
         }
-        let mut opened = self.inner.stores.write().unwrap_or_else(PoisonError::into_inner);
+        let mut stores = self.inner.stores.write().unwrap_or_else(PoisonError::into_inner);
+        let opened = stores.entry(scope).or_default();
         if opened.generation < generation {
             *opened = Opened { generation, stores: HashMap::new() };
         }
@@ -490,6 +546,7 @@ impl fmt::Debug for Storage {
         f.debug_struct("Storage")
             .field("properties", &shown.collect::<BTreeMap<_, _>>())
             .field("relocate", &self.inner.relocate)
+            .field("prefixes", &self.inner.prefixed.iter().map(|(prefix, _)| prefix).collect::<Vec<_>>())
             .field("has_keys", &self.keyring.is_some())
             .finish_non_exhaustive()
     }
@@ -499,6 +556,12 @@ impl Default for Storage {
     fn default() -> Self {
         Self::new(BTreeMap::new())
     }
+}
+
+/// Random keys of hashes, the same in the whole process.
+fn keys_of_process() -> &'static RandomState {
+    static KEYS: OnceLock<RandomState> = OnceLock::new();
+    KEYS.get_or_init(RandomState::new)
 }
 
 /// Replaces the resolved path in an error by the one that the caller used.

@@ -231,4 +231,44 @@ mod tests {
         assert!(!Arc::ptr_eq(&first, &second));
         assert!(Arc::ptr_eq(&second, &store()));
     }
+
+    #[test]
+    fn the_longest_prefix_has_the_credentials_and_renews_them_alone() {
+        let (base, server) = opened(false);
+        let of = |name: &str, value: &str| Storage::new([(name.to_owned(), value.to_owned())].into());
+        let (renewed, other) = opened(false);
+        let storage = base.with_prefixes([
+            ("s3a://other/".to_owned(), of("s3.access-key-id", "all of other")),
+            ("s3://other/b/".to_owned(), renewed),
+            ("gs".to_owned(), of("gcs.oauth2.token", "of google")),
+        ]);
+        let key = |path: &str| {
+            let inner = storage.credentials(storage.scope(&storage.resolve(path).unwrap()));
+            let properties = inner.renewing.as_ref().map_or(inner.properties.clone(), |all| all.current().properties);
+            properties.iter().find(|(name, _)| name.contains("key-id") || name.contains("token")).unwrap().1.clone()
+        };
+        set_for_thread(Some(0));
+        for (path, expected) in [
+            ("s3://bucket/k", "0"),
+            ("s3://other/k", "all of other"),
+            ("s3a://other/b", "all of other"),
+            ("s3n://other/b/k", "0"),
+            ("gs://bucket/k", "of google"),
+        ] {
+            assert_eq!(key(path), expected, "{path}");
+        }
+        let stores =
+            || ["s3://bucket/k", "s3://other/b/k"].map(|at| storage.store(&storage.resolve(at).unwrap()).unwrap());
+        let [first, second] = stores();
+        set_for_thread(Some(95_000));
+        assert_eq!((key("s3://other/b/k"), server.asked.load(Ordering::SeqCst)), ("1".to_owned(), 0));
+        assert_eq!(other.asked.load(Ordering::SeqCst), 1);
+        assert_eq!((key("s3://bucket/k"), server.asked.load(Ordering::SeqCst)), ("1".to_owned(), 1));
+        let [third, fourth] = stores();
+        assert!(!Arc::ptr_eq(&first, &third) && !Arc::ptr_eq(&second, &fourth));
+        // Variants keep them.
+        for variant in [storage.unwritten(), storage.relocated([]).unwrap()] {
+            assert_eq!(variant.prefixes().len(), 3);
+        }
+    }
 }

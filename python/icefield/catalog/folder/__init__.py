@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FolderCatalog"]
 
+_DELETES = "write.metadata.delete-after-commit.enabled"
 _HINT = "version-hint.text"
 #: The names of a version's file; the last is that of older writers.
 _NAMES = ("v{}.metadata.json", "v{}.gz.metadata.json", "v{}.metadata.json.gz")
@@ -369,21 +370,26 @@ class FolderCatalog(Catalog):
         location = f"{folder}/{_NAMES[gzipped].format(version)}"
         if not self._put(location, gzip.compress(content, mtime=0) if gzipped else content):
             return None
-        hint = self._hint(folder)
-        if hint is not None and hint > version and not self._is_in_history(location, folder):
+        hint = self._hint(folder) or 0
+        newest: _Current | None = None
+        if metadata.properties.get(_DELETES, "").lower() == "true":
+            # The hint may be missing, or that of a slow writer; listing the folder takes longer than the rest.
+            newest = max(self._versions(folder))
+        elif hint > version:
+            newest = self._newest(folder.rpartition("/")[0])
+        if newest is not None and newest.version > version and not self._is_in_history(location, newest):
             # Versions between were deleted before, so this one was free again.
             self.storage.delete(location)
             return None
         try:
-            self.storage.write(f"{folder}/{_HINT}", str(version).encode(), overwrite=True)
+            # Never back: readers begin at the hint, and versions after it may be gone.
+            if hint < version:
+                self.storage.write(f"{folder}/{_HINT}", str(version).encode(), overwrite=True)
         except StorageError as error:
             warnings.warn(f"{folder}/{_HINT} was not updated, which is only slower: {error}", stacklevel=4)
         return CommitTableResponse(metadata, location)
 
-    def _is_in_history(self, location: str, folder: str) -> bool:
-        newest = self._newest(folder.rpartition("/")[0])
-        if newest is None or newest.location == location:
-            return newest is not None
+    def _is_in_history(self, location: str, newest: _Current) -> bool:
         log = TableState.load(self.storage, newest.location).metadata.metadata_log
         # Another program may write the location in another way.
         return any(_same(entry.metadata_file, location) for entry in log)
@@ -396,7 +402,8 @@ class FolderCatalog(Catalog):
             try:
                 return self.storage.read(location) == content
             except MissingFileError:
-                if self._folders.is_certain:
+                # S3 refuses one of two requests that create an object at the same time.
+                if self._folders.is_certain or "ConditionalRequestConflict" in str(error):
                     raise CommitFailedException(str(error)) from error
                 raise CommitStateUnknownException(f"{location} may still be created: {error}") from error
             except StorageError as unread:
@@ -407,7 +414,7 @@ class FolderCatalog(Catalog):
         self.storage.write(location, content)
 
     def _delete_old(self, base: TableMetadata, metadata: TableMetadata) -> None:
-        if metadata.properties.get("write.metadata.delete-after-commit.enabled", "").lower() != "true":
+        if metadata.properties.get(_DELETES, "").lower() != "true":
             return
         kept = {entry.metadata_file for entry in metadata.metadata_log}
         own = f"{metadata.location}/metadata"

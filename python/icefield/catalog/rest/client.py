@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -17,6 +18,7 @@ from icefield.catalog.rest.protocol import endpoints
 from icefield.catalog.rest.protocol.endpoints import Endpoints, Paths, Route
 from icefield.catalog.rest.protocol.errors import Meanings, error_of, is_success
 from icefield.catalog.rest.protocol.http import Http
+from icefield.catalog.rest.protocol.locks import ProcessLock
 from icefield.catalog.rest.protocol.messages import Reply, Request, new_key
 from icefield.catalog.rest.protocol.settings import flag, number, texts_of
 from icefield.errors import IcefieldError, InvalidArgumentError, NoSuchPropertyException, RESTError
@@ -28,6 +30,7 @@ Names = Mapping[str, "str | tuple[str, ...]"]
 _OF_USER = ("credential", "oauth2-server-uri", "auth.", "rest.", "ssl.", "tls.", "io.", "type", "py-catalog-impl")
 #: More pages than any catalog has: the server repeats itself.
 _MOST_PAGES = 1_000_000
+_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 _LOGGER = logging.getLogger("icefield")
 
 
@@ -56,7 +59,7 @@ class Client:
         self._given = dict(properties)
         self._uri = uri
         self._http = Http(properties, auth_of(properties, uri))
-        self._asking = threading.Lock()
+        self._asking = ProcessLock()
         self._config: _Config | None = None
 
     @property
@@ -72,9 +75,9 @@ class Client:
         """Close the connections; the next request opens new ones."""
         self._http.close()
 
-    def token(self) -> str | None:
-        """Return the access token in use, empty if there is none; None if requests have other credentials."""
-        return self._http.token()
+    def token_of_workers(self) -> str | None:
+        """Return the access token that other processes get, as `Http` says it."""
+        return self._http.token_of_workers()
 
     def post(self, request: Request, token: str | None = None) -> Reply:
         """Send a request that changes nothing to any URL, with another token if there is one."""
@@ -158,7 +161,8 @@ class Client:
         has_key = config.has_keys and not reads and route != endpoints.REPORT_METRICS
         if has_key:
             made["idempotency-key"] = new_key()
-        return self._http.send(Request(route.method, url, made, content), repeatable=reads or has_key)
+        within = config.key_life if has_key else math.inf
+        return self._http.send(Request(route.method, url, made, content, within), repeatable=reads or has_key)
 
     def pages(
         self, route: Route, names: Names, field: str, meanings: Meanings, query: Mapping[str, str] | None = None
@@ -224,6 +228,8 @@ class _Config:
         )
         #: Whether the server carries out requests with the same key once.
         self.has_keys = isinstance(answer.get("idempotency-key-lifetime"), str)
+        #: For how long it knows a key, in seconds.
+        self.key_life = _seconds_of(answer.get("idempotency-key-lifetime"))
         #: The connection with headers and a token that the server gave; None if it gave none.
         self.http: Http | None = None
         if any(name == "token" or name.startswith("header.") for name in (*defaults, *overrides)):
@@ -232,6 +238,13 @@ class _Config:
                 # The server exchanged the credential for a token.
                 own.pop("credential", None)
             self.http = Http(own, auth_of(own, uri))
+
+
+def _seconds_of(duration: object) -> float:
+    """Return the seconds of a duration of ISO 8601, such as ``PT30M``; what is none lasts for half an hour."""
+    found = _DURATION.fullmatch(duration) if isinstance(duration, str) else None
+    parts = [float(part or 0) for part in found.groups()] if found else []
+    return sum(part * unit for part, unit in zip(parts, (86_400, 3600, 60, 1), strict=True)) if any(parts) else 1800.0
 
 
 def _encoded(query: Mapping[str, str]) -> str:

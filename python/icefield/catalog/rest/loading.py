@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import OrderedDict
-from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icefield._core import Storage, TableMetadata, TableState
 from icefield.catalog.base import CommitTableResponse
@@ -13,11 +14,12 @@ from icefield.catalog.rest.namespaces import RestNamespaces
 from icefield.catalog.rest.planning import is_planned_by_server
 from icefield.catalog.rest.protocol import endpoints
 from icefield.catalog.rest.protocol.errors import Meanings, error_of, is_success
+from icefield.catalog.rest.protocol.locks import ProcessLock
 from icefield.catalog.rest.protocol.messages import Reply
 from icefield.catalog.rest.protocol.names import dotted, table_of
 from icefield.catalog.rest.protocol.settings import flag, number, texts_of
 from icefield.catalog.rest.snapshots import completed
-from icefield.catalog.rest.storage.credentials import Vended, again, replaced, vended, warn_of_places
+from icefield.catalog.rest.storage.credentials import Vended, again, location_of, replaced, vended
 from icefield.catalog.rest.storage.renewal import CatalogRenewal, ExecutorRenewal, ServerRoute, Unsigned, transport_of
 from icefield.catalog.rest.storage.signing import SignedRequest, Signing, signed_by, url_of
 from icefield.errors import CorruptDataError, RESTError, TableReplacedError
@@ -48,13 +50,13 @@ class RestLoading(RestNamespaces):
 
     def __init__(self, name: str, **properties: str) -> None:
         super().__init__(name, **properties)
-        self._remembering = Lock()
+        self._remembering = ProcessLock()
         #: The tables last seen, by name, the last one at the end; each with all credentials that the server gives.
         self._seen: OrderedDict[tuple[Identifier, bool], Loaded] = OrderedDict()
         #: Tables whose scans the server plans; never forgotten, as their manifests may have rows that it hides.
         self._planned: set[Identifier] = set()
         #: Storage by its properties.
-        self._storages: OrderedDict[tuple[Identifier, tuple[tuple[str, str], ...]], Storage] = OrderedDict()
+        self._storages: OrderedDict[tuple[Identifier, tuple[object, ...]], Storage] = OrderedDict()
 
     def _load(self, identifier: IdentifierLike, *, of_refs: bool = False) -> Loaded:
         namespace, name = table_of(identifier)
@@ -88,26 +90,22 @@ class RestLoading(RestNamespaces):
 
     def _read(self, reply: Reply, given: Vended | None = None) -> Loaded:
         """Return the table in an answer, with the credentials of the answer if there are no others."""
-        answer = reply.json()
         planned: bool | None = None
-        found, where = answer.get("metadata"), answer.get("metadata-location") or ""
-        if not isinstance(where, str):
-            raise RESTError(f"{reply.asked}: metadata-location is not a text", reply.status)
-        if given is None:
-            own = self._storage_properties()
-            location = str(found.get("location") or where) if isinstance(found, dict) else where
-            given = vended(answer, location, own)
-            # Such a server may hide rows, which manifests do not.
-            planned = is_planned_by_server(self._client, {**own, **texts_of(answer.get("config"))})
-            if isinstance(found, dict):
-                warn_of_places(answer, found, reply.asked)
         try:
-            if isinstance(found, dict):
-                metadata = TableMetadata.from_json(found)
-            elif where:  # some servers leave reading it to the client
+            metadata, answer = _parts(reply)
+            where = answer.get("metadata-location") or ""
+            if not isinstance(where, str):
+                raise RESTError(f"{reply.asked}: metadata-location is not a text", reply.status)
+            if given is None:
+                own = self._storage_properties()
+                given = vended(answer, where if metadata is None else metadata.location, own)
+                # Such a server may hide rows, which manifests do not.
+                planned = is_planned_by_server(self._client, {**own, **texts_of(answer.get("config"))})
+            if metadata is None:
+                if not where:
+                    raise RESTError(f"{reply.asked}: the answer has no table metadata", reply.status)
+                # Some servers leave reading it to the client.
                 metadata = TableState.load(self._storage_of(given), where).metadata
-            else:
-                raise RESTError(f"{reply.asked}: the answer has no table metadata", reply.status)
         except CorruptDataError as error:
             raise CorruptDataError(f"{reply.asked}: {error}", error.file, error.place, error.offset) from error
         return Loaded(CommitTableResponse(metadata, where), given, reply.headers.get("etag"), time.monotonic(), planned)
@@ -115,7 +113,7 @@ class RestLoading(RestNamespaces):
     def _table(self, identifier: IdentifierLike, loaded: Loaded) -> Table:
         found, (namespace, table) = loaded.response, table_of(identifier)
         name = (*namespace, table)
-        storage = self._storage_of(loaded.vended, name, found.metadata.location)
+        storage = self._storage_of(loaded.vended, name, found.metadata.location, found.metadata.table_uuid)
         made = Table(name, TableState.of(storage, found.metadata_location, found.metadata), self)
         if loaded.of_refs:
             made._rest = lambda: self._completed(name, storage, found)  # noqa: SLF001
@@ -134,7 +132,7 @@ class RestLoading(RestNamespaces):
         known = state.storage.renewal
         if not isinstance(known, ExecutorRenewal):
             return super()._attached(identifier, state)
-        storage = self._storage_of(known.given, identifier, known.location)
+        storage = self._storage_of(known.given, identifier, known.location, state.metadata.table_uuid)
         return TableState.of(storage, state.metadata_location, state.metadata)
 
     def _forget_storages(self) -> None:
@@ -142,14 +140,17 @@ class RestLoading(RestNamespaces):
         with self._remembering:
             self._storages.clear()
 
-    def _vended_again(self, name: Identifier, location: str, given: Vended) -> Vended:
-        """Ask for other credentials of a table."""
+    def _vended_again(self, name: Identifier, uuid: str | None, location: str, given: Vended) -> Vended:
+        """Ask for other credentials of a table, or of another place that it has files in."""
         if self._client.config.endpoints.offer(endpoints.LOAD_CREDENTIALS):
             names: dict[str, str | Identifier] = {"namespace": name[:-1], "table": name[-1]}
             answer = self._client.json(endpoints.LOAD_CREDENTIALS, names, self._missing(name))
             return again(answer, location, self._storage_properties(), given)
         self._forget(name)
-        return self._load(name).vended
+        found = self._load(name)
+        if uuid is not None and found.response.metadata.table_uuid not in {None, uuid}:
+            raise TableReplacedError(f"{dotted(name)} is another table now, whose credentials are not for this one")
+        return found.vended.at(location)
 
     def _credentials_route(self, name: Identifier) -> ServerRoute | None:
         """Return how an executor asks for the credentials of a table; None if it cannot."""
@@ -159,8 +160,9 @@ class RestLoading(RestNamespaces):
         if not flag(config.properties, "client.refresh-credentials-enabled", True):  # noqa: FBT003
             return None
         url = config.paths.of(endpoints.LOAD_CREDENTIALS, {"namespace": name[:-1], "table": name[-1]})
-        token = self._client.token()
-        return None if token is None else ServerRoute(url, token, transport_of(config.properties))
+        token = self._client.token_of_workers()
+        properties = transport_of(config.properties)
+        return None if token is None or properties is None else ServerRoute(url, token, properties)
 
     def _signer_url(self, name: Identifier, signing: Signing) -> str:
         config = self._client.config
@@ -171,9 +173,11 @@ class RestLoading(RestNamespaces):
 
     def _signer_route(self, name: Identifier, signing: Signing) -> ServerRoute | None:
         """Return how an executor has requests signed; None if it cannot."""
-        token = self._client.token() if signing.token is None else signing.token
+        token = self._client.token_of_workers() if signing.token is None else signing.token
         properties = transport_of(self._client.config.properties)
-        return None if token is None else ServerRoute(self._signer_url(name, signing), token, properties)
+        if token is None or properties is None:
+            return None
+        return ServerRoute(self._signer_url(name, signing), token, properties)
 
     def _signed(self, name: Identifier, signing: Signing, request: Unsigned) -> SignedRequest:
         """Have the server sign a request, with the token of the table if it has one."""
@@ -190,21 +194,27 @@ class RestLoading(RestNamespaces):
         allowed = super()._storage_properties().get("io.allowed-locations")
         return merged if allowed is None else {**merged, "io.allowed-locations": allowed}
 
-    def _storage_of(self, given: Vended, name: Identifier = (), location: str = "") -> Storage:
+    def _storage_of(self, given: Vended, name: Identifier = (), location: str = "", uuid: str | None = None) -> Storage:
         """Return the storage with what the server gave; the same for the same, as it keeps its connections.
 
         Credentials that expire are those of one table, which its ``name`` renews.
         """
-        if not given.properties:
+        if not given.properties and not given.others:
             return self.storage
-        renews = bool(name) and (given.expires_ms is not None or given.signing is not None)
-        signing = (given.signing.uri, given.signing.endpoint, given.signing.token) if given.signing else ()
-        key = (name if renews else (), (*sorted(given.properties.items()), *(("signing", str(one)) for one in signing)))
+        all_given = (given, *(other for _, other in given.others))
+        renews = bool(name) and any(one.expires_ms is not None or one.signing is not None for one in all_given)
+        key = (name if renews else (), given.key())
         with self._remembering:
             if (found := self._storages.pop(key, None)) is None:
                 below = self._storage_properties()
-                renewal = CatalogRenewal(self, name, location, given, below) if renews else None
-                found = self._with_keys(Storage(replaced(below, given.properties), renewal=renewal))
+
+                def opened(one: Vended, place: str, prefixes: Mapping[str, Storage]) -> Storage:
+                    expires = bool(name) and (one.expires_ms is not None or one.signing is not None)
+                    renewal = CatalogRenewal(self, name, place, one, below, uuid) if expires else None
+                    return Storage(replaced(below, one.properties), renewal=renewal, prefixes=prefixes)
+
+                others = {prefix: opened(other, location_of(prefix), {}) for prefix, other in given.others}
+                found = self._with_keys(opened(given, location, others))
             self._storages[key] = found
             while len(self._storages) > self._most():
                 self._storages.popitem(last=False)
@@ -222,8 +232,9 @@ class RestLoading(RestNamespaces):
         if found is None or time.monotonic() - found.at > oldest:
             return None
         # New credentials come with the whole answer only.
-        expires = found.vended.expires_ms
-        return found if expires is None or expires / 1000 - time.time() > oldest else None
+        ends = (found.vended.expires_ms, *(other.expires_ms for _, other in found.vended.others))
+        first = min((end for end in ends if end is not None), default=None)
+        return found if first is None or first / 1000 - time.time() > oldest else None
 
     def _keep(self, identifier: IdentifierLike, loaded: Loaded) -> Loaded:
         namespace, table = table_of(identifier)
@@ -252,6 +263,17 @@ class RestLoading(RestNamespaces):
         if len(namespace) > 1 and namespace[0] == self.name:
             return f"; leave out the name of the catalog: {dotted(namespace[1:], table)}"
         return ""
+
+
+def _parts(reply: Reply) -> tuple[TableMetadata | None, dict[str, Any]]:
+    """Return the metadata in an answer, which most of it is, and the other fields."""
+    read = TableMetadata.from_answer(reply.body)
+    if read is not None:
+        return read[0], json.loads(read[1])
+    # This says what is wrong with it.
+    answer = reply.json()
+    found = answer.get("metadata")
+    return TableMetadata.from_json(found) if isinstance(found, dict) else None, answer
 
 
 def place_of(loaded: Loaded) -> tuple[str | None, str]:

@@ -327,16 +327,20 @@ class SqlCatalog(PointerCatalog):
             raise InvalidArgumentError(f"properties cannot be both removed and set: {', '.join(both)}")
         if _EXISTS in removals or _EXISTS in updates:
             raise InvalidArgumentError(f"property {_EXISTS!r} is reserved by the catalog")
-        with self._write() as connection:
-            table = self._layout.properties
-            self._require_namespace(connection, levels)
-            existing = self._properties(connection, levels)
-            here = (table.c.catalog_name == self.name) & (table.c.namespace == ".".join(levels))
-            gone = sorted(removals & existing.keys())
-            connection.execute(table.delete().where(here, table.c.property_key.in_([*gone, *updates])))
-            # A namespace that existed only through its tables now exists on its own.
-            marked = {} if _EXISTS in existing else {_EXISTS: "true"}
-            self._set_properties(connection, levels, {**marked, **updates})
+        try:
+            with self._write() as connection:
+                table = self._layout.properties
+                self._require_namespace(connection, levels)
+                existing = self._properties(connection, levels)
+                here = (table.c.catalog_name == self.name) & (table.c.namespace == ".".join(levels))
+                gone = sorted(removals & existing.keys())
+                connection.execute(table.delete().where(here, table.c.property_key.in_([*gone, *updates])))
+                # A namespace that existed only through its tables now exists on its own.
+                marked = {} if _EXISTS in existing else {_EXISTS: "true"}
+                self._set_properties(connection, levels, {**marked, **updates})
+        except TakenError as error:
+            msg = f"namespace {'.'.join(levels)} was changed by another at the same time; change it again"
+            raise CommitFailedException(msg) from error
         return PropertiesUpdateSummary(gone, sorted(updates), sorted(removals - existing.keys()))
 
     def namespace_exists(self, namespace: IdentifierLike) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from icefield._optional import require
+from icefield.catalog.rest.protocol.locks import ProcessLock
 from icefield.catalog.rest.protocol.settings import under
 from icefield.errors import IcefieldError, OAuthError
 
@@ -23,11 +23,12 @@ _MARGIN = 60.0
 class _Cloud:
     """A token of a cloud, which its library renews."""
 
+    is_lasting = False
     #: For messages.
     _name = ""
 
     def __init__(self) -> None:
-        self._asking = threading.Lock()
+        self._asking = ProcessLock()
 
     def _token(self, *, refused: str | None = None) -> str:
         """Return a token that is valid for a while, and another than the one that the server refused."""

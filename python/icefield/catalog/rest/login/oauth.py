@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 import time
 from collections.abc import Mapping
 from urllib.parse import urlencode, urljoin
@@ -12,6 +11,7 @@ from urllib.parse import urlencode, urljoin
 from icefield.catalog.rest.protocol.auth import Nothing
 from icefield.catalog.rest.protocol.errors import error_of, is_success
 from icefield.catalog.rest.protocol.http import Http
+from icefield.catalog.rest.protocol.locks import ProcessLock
 from icefield.catalog.rest.protocol.messages import Request
 from icefield.catalog.rest.protocol.settings import flag, number, under
 from icefield.errors import InvalidArgumentError, OAuthError
@@ -81,7 +81,7 @@ class OAuth2:
         self._life = number(properties, "token-expires-in-ms", 3_600_000, least=1) / 1000
         self._refreshes = flag(properties, "token-refresh-enabled", True)  # noqa: FBT003
         self._exchanges = flag(properties, "token-exchange-enabled", True)  # noqa: FBT003
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._token = token
         #: When the token is to be replaced, in seconds from the epoch; None if that is not known.
         self._due = None if token is None else _due(_expiry(token))
@@ -96,6 +96,12 @@ class OAuth2:
             if self._token is None or (self._refreshes and self._due is not None and time.time() >= self._due):
                 self._replace(must=self._token is None)
             return self._token
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the token is one that was given and does not say when it expires."""
+        with self._lock:
+            return self._token is not None and self._due is None
 
     def renew(self, refused: Mapping[str, str]) -> bool:
         """Replace the token, unless another thread has done so since."""

@@ -32,9 +32,15 @@ class HasToken(Protocol):
     def token(self) -> str | None:
         """Return the token, empty if there are no credentials; None if they are of another kind."""
 
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the token never expires, so that who has it has all rights of the user for ever."""
+
 
 class Nothing:
     """No credentials."""
+
+    is_lasting = False
 
     def token(self) -> str | None:
         """Return that there is no token."""
@@ -51,6 +57,8 @@ class Nothing:
 
 class Bearer(Nothing):
     """A token that stays the same."""
+
+    is_lasting = True
 
     def __init__(self, token: str) -> None:
         self._token = token

@@ -9,7 +9,6 @@ import os
 import random
 import re
 import ssl
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from icefield._core import HIDDEN, __version__, shown_property
 from icefield._inputs.secrets import redacted_url
 from icefield._optional import require
 from icefield.catalog.rest.protocol.auth import HasToken
+from icefield.catalog.rest.protocol.locks import ProcessLock
 from icefield.catalog.rest.protocol.messages import Reply, Request, asked
 from icefield.catalog.rest.protocol.settings import flag, number, under
 from icefield.errors import IcefieldError, InvalidArgumentError, RESTError, ServiceUnavailableError
@@ -88,7 +88,7 @@ class Http:
         self._headers = _headers(properties)
         self._secrets = _secrets(properties)
         require("httpx")
-        self._making = threading.Lock()
+        self._making = ProcessLock()
         #: By process and scheme; certificates are read for ``https`` only.
         self._clients: dict[tuple[int, str], httpx.Client] = {}
 
@@ -100,11 +100,17 @@ class Http:
             if process == os.getpid():
                 client.close()
 
-    def token(self) -> str | None:
-        """Return the bearer token in use, empty if there is none; None if requests have other credentials."""
-        if any(name.lower() == "authorization" for name in self._headers):
+    def token_of_workers(self) -> str | None:
+        """Return the bearer token that other processes get, empty if requests have none.
+
+        None if requests have other credentials, or a token that never expires, which does not travel unless
+        ``rest.client.executors-get-token`` says so.
+        """
+        if any(name.lower() == "authorization" for name in self._headers) or not isinstance(self._auth, HasToken):
             return None
-        return self._auth.token() if isinstance(self._auth, HasToken) else None
+        token = self._auth.token()
+        may_travel = flag(self._properties, "rest.client.executors-get-token", False)  # noqa: FBT003
+        return None if token and self._auth.is_lasting and not may_travel else token
 
     def send(self, request: Request, *, repeatable: bool, has_credentials: bool = False) -> Reply:
         """Send a request and return its answer, whatever its status.
@@ -127,6 +133,7 @@ class Http:
 
         """
         attempt, renewed, processed = 0, False, False
+        end = time.monotonic() + request.within
         while True:
             # A request may wait for its token, which is asked for by another request.
             with _before(request, processed=processed):
@@ -139,6 +146,8 @@ class Http:
                 if not (error.sent and repeatable and error.__cause__ is not None and attempt < self._retries):
                     raise
                 wait, why, processed = _backoff(attempt), str(error), True
+                if time.monotonic() + wait > end:
+                    raise
             else:
                 if not has_credentials and reply.status in _UNAUTHORIZED and not renewed:
                     with _before(request, processed=processed):
@@ -146,7 +155,7 @@ class Http:
                     if renewed:
                         continue
                 wait = self._wait(reply, attempt, repeatable=repeatable) if attempt < self._retries else None
-                if wait is None:
+                if wait is None or time.monotonic() + wait > end:
                     return replace(reply, repeated=processed, body=self._hidden(reply, request, signed))
                 why = f"HTTP {reply.status}"
                 processed = processed or reply.status != 429  # noqa: PLR2004

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import secrets
 import time
 from collections.abc import Mapping
@@ -24,6 +25,8 @@ class Request:
     url: str
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
+    #: For how many seconds after its beginning it may be sent again.
+    within: float = math.inf
 
 
 @dataclass(frozen=True)

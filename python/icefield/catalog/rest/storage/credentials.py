@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from icefield._inputs.secrets import redacted_url
 from icefield.catalog.rest.protocol.settings import texts_of
 from icefield.catalog.rest.storage.signing import Signing, signing_of
 from icefield.errors import RESTError
 
-__all__ = ["Vended", "again", "replaced", "vended", "warn_of_places"]
+__all__ = ["Vended", "again", "location_of", "now_ms", "replaced", "vended"]
 
 #: Storage properties that a server may set; which files may be read, and what is verified, it may not.
 _OF_STORAGE = ("s3.", "gcs.", "adls.", "client.")
@@ -57,13 +55,10 @@ _CREDENTIALS: Mapping[tuple[str, ...], tuple[str, ...]] = {
         "connection-string",
     ),
 }
-#: Tables may write below these locations, too.
-_PLACES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 
 
 #: How long before their end credentials are renewed.
 _MARGIN_MS = 300_000
-_LOGGER = logging.getLogger("icefield")
 
 
 class Vended(NamedTuple):
@@ -76,6 +71,17 @@ class Vended(NamedTuple):
     due_ms: float | None = None
     #: How the server signs requests; None if it does not.
     signing: Signing | None = None
+    #: What it gives for other places than that of the table, by their prefixes.
+    others: tuple[tuple[str, Vended], ...] = ()
+
+    def at(self, location: str) -> Vended:
+        """Return what it gives for the table's location, or for one of the other places."""
+        return next((other for prefix, other in self.others if location_of(prefix) == location), self)
+
+    def key(self) -> tuple[object, ...]:
+        """Return what is the same for the same properties."""
+        signing = (self.signing.uri, self.signing.endpoint, self.signing.token) if self.signing else ()
+        return *sorted(self.properties.items()), signing, *((prefix, other.key()) for prefix, other in self.others)
 
     def __repr__(self) -> str:
         # Some of the properties are secrets.
@@ -90,11 +96,22 @@ def vended(answer: Mapping[str, Any], location: str, own: Mapping[str, str]) -> 
     answer
         The answer: its ``config``, and ``storage-credentials``, which go before.
     location
-        Where the table is. Of the credentials of each store, those with the longest prefix of it are taken.
+        Where the table is. Of the credentials of each store, those with the longest prefix of it are taken; those with
+        other prefixes are for other places.
     own
         The properties of the catalog.
 
     """
+    found = _for(answer, location, own)
+    entries = answer.get("storage-credentials") or []
+    named = (entry.get("prefix") for entry in (entries if isinstance(entries, list) else []) if isinstance(entry, dict))
+    prefixes = {prefix for prefix in named if isinstance(prefix, str) and prefix and not _covers(prefix, location)}
+    others = ((prefix, _for(answer, location_of(prefix), own)) for prefix in sorted(prefixes))
+    return found._replace(others=tuple((prefix, other) for prefix, other in others if other != found))
+
+
+def _for(answer: Mapping[str, Any], location: str, own: Mapping[str, str]) -> Vended:
+    """Return what an answer has for a location."""
     found = _of_location(answer, location)
     signing: Signing | None = None
     # Keys make one request of each, and not two.
@@ -108,7 +125,7 @@ def vended(answer: Mapping[str, Any], location: str, own: Mapping[str, str]) -> 
     else:
         found.pop(_SIGNED, None)
     expires = _expiry(found)
-    due = None if expires is None else expires - min(_MARGIN_MS, (expires - _now_ms()) / 2)
+    due = None if expires is None else expires - min(_MARGIN_MS, (expires - now_ms()) / 2)
     return Vended(found, expires, due, signing)
 
 
@@ -128,27 +145,9 @@ def again(answer: Mapping[str, Any], location: str, own: Mapping[str, str], give
     return found if found.signing is None else found._replace(signing=given.signing)
 
 
-def warn_of_places(answer: Mapping[str, Any], table: Mapping[str, Any], what: str) -> None:
-    """Log a warning where files of a table need other credentials than its location: it has one set of them.
-
-    Parameters
-    ----------
-    answer
-        The answer with the credentials.
-    table
-        The metadata of the table, as JSON.
-    what
-        What was asked, for the message.
-
-    """
-    used = _of_location(answer, str(table.get("location") or ""))
-    properties = texts_of(table.get("properties"))
-    for name in _PLACES:
-        if (place := properties.get(name)) and not _of_location(answer, place).items() <= used.items():
-            msg = (
-                "%s: the server has other credentials for %s=%s than for the location of the table; those are not used"
-            )
-            _LOGGER.warning(msg, what, name, redacted_url(place))
+def location_of(prefix: str) -> str:
+    """Return a location that a prefix of credentials is for; ``gs`` alone is one of all of GCS."""
+    return prefix if "://" in prefix else f"{prefix}://"
 
 
 def replaced(below: Mapping[str, str], above: Mapping[str, str]) -> dict[str, str]:
@@ -176,7 +175,8 @@ def _of_location(answer: Mapping[str, Any], location: str) -> dict[str, str]:
     return found
 
 
-def _now_ms() -> float:
+def now_ms() -> float:
+    """Return the time in milliseconds from the epoch."""
     return time.time() * 1000
 
 

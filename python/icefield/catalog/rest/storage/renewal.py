@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
-import threading
+import random
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from icefield._core import Storage
+from icefield._core import Storage, shown_property
 from icefield.catalog.rest.protocol.auth import Bearer, Nothing
 from icefield.catalog.rest.protocol.errors import error_of, is_success
 from icefield.catalog.rest.protocol.http import Http
+from icefield.catalog.rest.protocol.locks import ProcessLock
 from icefield.catalog.rest.protocol.messages import Request
+from icefield.catalog.rest.protocol.settings import under
+from icefield.catalog.rest.storage import credentials
 from icefield.catalog.rest.storage.credentials import Vended, again, replaced
 from icefield.catalog.rest.storage.signing import SignedRequest, Signing, signed_by
 from icefield.errors import IcefieldError, UnsupportedFeatureError
@@ -22,9 +26,22 @@ if TYPE_CHECKING:
 __all__ = ["CatalogRenewal", "ExecutorRenewal", "Lender", "ServerRoute", "transport_of"]
 
 #: Properties of how a server is reached; secrets are not among them.
-_TRANSPORT = ("rest.client.max-retries", "rest.client.connection-timeout-ms", "rest.client.socket-timeout-ms", "ssl.")
+_TRANSPORT = (
+    "rest.client.max-retries",
+    "rest.client.connection-timeout-ms",
+    "rest.client.socket-timeout-ms",
+    "rest.client.proxy.hostname",
+    "rest.client.proxy.port",
+    "ssl.",
+    "tls.",
+)
+#: The most tables whose credentials a process keeps.
+_MOST_RENEWED = 1000
 
 _LOGGER = logging.getLogger("icefield")
+#: Credentials that this process renewed, by the route, its token and the location, the last ones at the end.
+_RENEWED: OrderedDict[tuple[str, str, str], Vended] = OrderedDict()
+_RENEWING = ProcessLock()
 
 #: Method, region, URL, headers and body of a request to S3.
 Unsigned = tuple[str, str, str, "list[tuple[str, str]]", "str | None"]
@@ -47,7 +64,7 @@ class ServerRoute(NamedTuple):
 class Lender(Protocol):
     """A catalog whose server vends credentials."""
 
-    def _vended_again(self, name: Identifier, location: str, given: Vended) -> Vended:
+    def _vended_again(self, name: Identifier, uuid: str | None, location: str, given: Vended) -> Vended:
         """Ask for other credentials of a table."""
 
     def _credentials_route(self, name: Identifier) -> ServerRoute | None:
@@ -75,13 +92,21 @@ class CatalogRenewal:
         Its credentials.
     below
         The storage properties that the credentials are added to.
+    uuid
+        The UUID of the table; credentials of another one of its name are not taken.
 
     """
 
     def __init__(
-        self, catalog: Lender, name: Identifier, location: str, given: Vended, below: Mapping[str, str]
+        self,
+        catalog: Lender,
+        name: Identifier,
+        location: str,
+        given: Vended,
+        below: Mapping[str, str],
+        uuid: str | None = None,
     ) -> None:
-        self._catalog, self._name, self._below = catalog, name, below
+        self._catalog, self._name, self._below, self._uuid = catalog, name, below, uuid
         self.given, self.location = given, location
 
     @property
@@ -96,7 +121,7 @@ class CatalogRenewal:
 
     def renew(self) -> Renewed:
         """Ask the catalog for other credentials."""
-        self.given = self._catalog._vended_again(self._name, self.location, self.given)  # noqa: SLF001
+        self.given = self._catalog._vended_again(self._name, self._uuid, self.location, self.given)  # noqa: SLF001
         return replaced(self._below, self.given.properties), self.due_ms, self.expires_ms
 
     def sign(
@@ -150,14 +175,17 @@ class ExecutorRenewal:
     ) -> None:
         self.location, self.given, self._below, self._route = location, given, below, route
         self._signer = signer
-        self._connecting = threading.Lock()
+        self._connecting = ProcessLock()
+        #: Tasks that run at the same time do not renew at the same time.
+        self._early = random.uniform(0, 0.2)  # noqa: S311 - spreads requests
         #: The connection to the signer, which is used by each request.
         self._http: Http | None = None
 
     @property
     def due_ms(self) -> float | None:
-        """When to ask for others."""
-        return self.given.due_ms
+        """When to ask for others: sooner than in the driver, by a part of the rest of their life."""
+        due, expires = self.given.due_ms, self.given.expires_ms
+        return due if due is None or expires is None else due - self._early * max(expires - due, 0)
 
     @property
     def expires_ms(self) -> float | None:
@@ -176,10 +204,24 @@ class ExecutorRenewal:
         if self._route is None:
             msg = (
                 "outside of the process with the catalog, they are renewed only if the server offers a route for the "
-                "credentials of a table, and takes a bearer token"
+                "credentials of a table, and takes a bearer token that expires (or set the catalog property "
+                "rest.client.executors-get-token=true)"
             )
             raise UnsupportedFeatureError(msg)
-        url, token, properties = self._route
+        key = self._route.url, self._route.token, self.location
+        # Tasks of one process come one after the other, each with the credentials that the driver had.
+        with _RENEWING:
+            known = _RENEWED.get(key)
+            if known is None or (known.due_ms is not None and known.due_ms <= credentials.now_ms()):
+                known = self._asked(self._route)
+                _RENEWED[key] = known
+                while len(_RENEWED) > _MOST_RENEWED:
+                    _RENEWED.popitem(last=False)
+        self.given = known
+        return replaced(self._below, self.given.properties), self.due_ms, self.expires_ms
+
+    def _asked(self, route: ServerRoute) -> Vended:
+        url, token, properties = route
         http = Http(properties, Bearer(token) if token else Nothing())
         try:
             reply = http.send(Request("GET", url), repeatable=True)
@@ -187,8 +229,7 @@ class ExecutorRenewal:
             http.close()
         if not is_success(reply):
             raise error_of(reply)
-        self.given = again(reply.json(), self.location, self._below, self.given)
-        return replaced(self._below, self.given.properties), self.due_ms, self.expires_ms
+        return again(reply.json(), self.location, self._below, self.given)
 
     def sign(
         self, method: str, region: str, uri: str, headers: list[tuple[str, str]], body: str | None
@@ -204,7 +245,7 @@ class ExecutorRenewal:
         if self._signer is None or self.given.signing is None:
             msg = (
                 "outside of the process with the catalog, requests to S3 are signed only if the server takes a bearer "
-                "token"
+                "token that expires (or set the catalog property rest.client.executors-get-token=true)"
             )
             raise UnsupportedFeatureError(msg)
         url, token, properties = self._signer
@@ -223,6 +264,13 @@ class ExecutorRenewal:
         return ExecutorRenewal, (self.location, self.given, self._below, self._route, self._signer)
 
 
-def transport_of(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of how a server is reached that may travel."""
-    return {name: value for name, value in properties.items() if name.startswith(_TRANSPORT)}
+def transport_of(properties: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the properties of how a server is reached that may travel; None if it takes secrets to reach it."""
+    if "rest.client.proxy.password" in properties:
+        return None
+    made = {name: value for name, value in properties.items() if name.startswith(_TRANSPORT)}
+    for name, value in under(properties, "header.").items():
+        # A server may want a header that is no secret, such as `x-goog-user-project`.
+        if shown_property(name.lower(), value) == value:
+            made[f"header.{name}"] = value
+    return made
