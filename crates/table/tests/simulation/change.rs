@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use icefield_table::maintain::expire::Cleanup;
+
 /// A row: its key, and the number of the change that wrote it.
 pub type Row = (i64, usize);
 
@@ -39,8 +41,10 @@ pub enum Change {
     RemoveDangling,
     /// Rewrites the manifests.
     Manifests,
-    /// Expires all snapshots except the last ones, and deletes their files.
-    Expire(i32),
+    /// Expires all snapshots except the last ones.
+    Expire(i32, Cleanup),
+    /// Removes the files that are older than any writer at work and that nothing references.
+    RemoveOrphans,
     /// Creates a branch at the head of the main branch.
     Branch,
     /// Fast-forwards the main branch to the head of the other branch.
@@ -147,7 +151,8 @@ impl Change {
             | Self::Convert(_)
             | Self::RemoveDangling
             | Self::Manifests
-            | Self::Expire(_)
+            | Self::Expire(..)
+            | Self::RemoveOrphans
             | Self::Branch
             | Self::Forward
             | Self::Pick => {}
@@ -157,7 +162,7 @@ impl Change {
 
     /// Whether the change creates its own snapshot, with the number of the change.
     pub fn is_snapshot(&self) -> bool {
-        !matches!(self, Self::Expire(_) | Self::Branch | Self::Forward | Self::Pick)
+        !matches!(self, Self::Expire(..) | Self::RemoveOrphans | Self::Branch | Self::Forward | Self::Pick)
     }
 
     /// Whether the change can be made on a branch other than the main branch.

@@ -26,11 +26,19 @@ pub fn check(schedule: &Arc<Schedule>) -> Checked {
         return Ok(());
     }
     schedule.tell("the table is cleaned up".to_owned());
-    let client = Client::new(schedule.clone(), Message::Sound, None);
+    schedule.begin(usize::MAX);
+    let client = Client::new(schedule.clone(), Message::Sound, None, i64::MAX);
     let catalog = PointerCatalog::new(schedule.storage.clone(), Arc::new(client));
     let table = Table::new(schedule.storage.clone(), Arc::new(catalog), schedule.committed());
     let request = ExpireSnapshots { older_than_ms: Some(i64::MAX), retain_last: Some(1), ..ExpireSnapshots::default() };
     expire(&table, request, Cleanup::All, External::default()).map_err(|error| format!("the clean-up: {error}"))?;
+    schedule.began_ms.lock().unwrap().clear();
+    check_table(schedule)?;
+    schedule.tell("orphans are removed".to_owned());
+    schedule.begin(usize::MAX);
+    let removed = schedule.remove_orphans(&table, schedule.oldest_ms());
+    removed.map_err(|error| format!("the removal of orphans: {error}"))?;
+    schedule.now.lock().unwrap().wrong.take().map_or(Ok(()), Err)?;
     check_table(schedule)
 }
 

@@ -30,11 +30,13 @@ pub struct Client {
     message: Mutex<Message>,
     /// The fault plan, by which the writer may be dead.
     plan: Option<Arc<FaultPlan>>,
+    /// When the writer began, by the clock of the store.
+    began_ms: i64,
 }
 
 impl Client {
-    pub fn new(schedule: Arc<Schedule>, message: Message, plan: Option<Arc<FaultPlan>>) -> Self {
-        Self { schedule, message: Mutex::new(message), plan }
+    pub fn new(schedule: Arc<Schedule>, message: Message, plan: Option<Arc<FaultPlan>>, began_ms: i64) -> Self {
+        Self { schedule, message: Mutex::new(message), plan, began_ms }
     }
 
     fn check_alive(&self) -> Result<()> {
@@ -57,7 +59,7 @@ impl Client {
             }
             Message::Lost => Err(Error::Callback("the request was lost".into())),
             Message::Late => {
-                self.schedule.late.lock().unwrap().push(request);
+                self.schedule.late.lock().unwrap().push((request, self.began_ms));
                 Err(Error::Callback("no reply in time".into()))
             }
             Message::Twice => {

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
+use icefield_table::maintain::expire::Cleanup;
+
 use crate::change::{By, Change, Equality, Isolation, Mode, Numbers, Replacing, Slip};
 use crate::schedule::{Broken, Layout, Schedule, Theme};
 
@@ -24,7 +26,7 @@ impl Schedule {
         let is_first = self.made.lock().unwrap().len() == 1;
         let kind = match self.theme {
             Theme::Keys | Theme::Positions if is_first => 0,
-            Theme::Any => self.below(30),
+            Theme::Any => self.below(32),
             Theme::Keys if self.broken == Some(Broken::ConvertsAsFiles) => {
                 [0, 12, 14, 12, 4, 12, 17, 28, 8, 12, 14, 28, 15, 12, 17, 29][self.below(16)]
             }
@@ -51,7 +53,10 @@ impl Schedule {
             18 => Change::Drop(self.below(2) as i32),
             19 => Change::CompactDeletes,
             20 => Change::Manifests,
-            21 if self.repeated.load(Ordering::Relaxed) == 0 => Change::Expire(1 + self.below(2) as i32),
+            21 if self.repeated.load(Ordering::Relaxed) == 0 => {
+                let cleanup = if self.below(4) == 3 { Cleanup::Nothing } else { Cleanup::All };
+                Change::Expire(1 + self.below(2) as i32, cleanup)
+            }
             21 => Change::Manifests,
             22 => [Change::Branch, Change::Forward][self.below(2)].clone(),
             23 => Change::Careless(self.keys(), [Slip::KeepsVector, Slip::RemovesReferenced][self.below(2)]),
@@ -63,6 +68,7 @@ impl Schedule {
             28 if self.broken == Some(Broken::ConvertsAsFiles) => Change::Convert(Replacing::AsFiles),
             28 => Change::Convert(Replacing::AsDeletes),
             29 => Change::RemoveDangling,
+            30 | 31 => Change::RemoveOrphans,
             _ => {
                 let one = || match self.change() {
                     Change::Several(changes) => changes[0].clone(),

@@ -15,6 +15,7 @@ mod contents;
 mod draw;
 mod empty;
 mod operations;
+mod orphans;
 mod schedule;
 mod served;
 
@@ -126,6 +127,8 @@ fn what_is_broken_is_found_and_told() {
         (Broken::DeletesUsed, "was deleted"),
         (Broken::DeletesManifest, "was deleted"),
         (Broken::LeavesFile, "files that no snapshot uses are left over"),
+        (Broken::RemovesYoung, "not found"),
+        (Broken::KeepsOrphans, "orphans are left"),
         (Broken::TellsFailure, "was told Some(Failed), and is in the table 1 times"),
     ] {
         let wrong = first_wrong(FEW, 1, true, |tape| run(tape, Some(broken)));
@@ -133,7 +136,7 @@ fn what_is_broken_is_found_and_told() {
         assert!(wrong.contains(expected), "{broken:?}: {wrong}");
         assert!(wrong.contains("\n0: reads main of 0 snapshots for "), "{broken:?}: {wrong}");
         let lines = wrong.lines().take_while(|line| !line.starts_with("minimal failing input")).count();
-        assert!(lines <= 20, "{broken:?}: {wrong}");
+        assert!(lines <= 24, "{broken:?}: {wrong}");
     }
 }
 

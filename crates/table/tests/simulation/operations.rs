@@ -103,7 +103,12 @@ impl Planner<'_> {
                 rewrite.cluster_by(clustering);
                 self.from.map(|_| Planned::Manifests(rewrite))
             }
-            Change::Expire(_) | Change::Branch | Change::Forward | Change::Pick | Change::Several(_) => None,
+            Change::Expire(..)
+            | Change::RemoveOrphans
+            | Change::Branch
+            | Change::Forward
+            | Change::Pick
+            | Change::Several(_) => None,
         }
     }
 

@@ -103,6 +103,8 @@ const THEMES: [Theme; 4] = [Theme::Any, Theme::Any, Theme::Positions, Theme::Key
 pub struct Now {
     pub location: String,
     pub metadata: Arc<TableMetadata>,
+    /// The table after each commit.
+    pub all: Vec<Committed>,
     /// All snapshots that ever existed.
     pub snapshots: BTreeMap<i64, Expected>,
     pub wrong: Option<Wrong>,
@@ -125,6 +127,10 @@ pub enum Broken {
     TellsFailure,
     /// Equality deletes are converted by a replacement of files.
     ConvertsAsFiles,
+    /// Files are removed as orphans however young they are.
+    RemovesYoung,
+    /// Orphans are kept.
+    KeepsOrphans,
 }
 
 /// The result of a schedule.
@@ -148,12 +154,15 @@ pub struct Schedule {
     /// Whether a writer died or got no answer, so that files may be left over.
     pub is_untidy: Mutex<bool>,
     pub now: Mutex<Now>,
-    pub late: Mutex<Vec<Request>>,
+    /// Requests that may still be delivered, with the times at which their writers began.
+    pub late: Mutex<Vec<(Request, i64)>>,
     /// Commits that were delivered twice and have no outcome yet. A service recognizes them by their snapshots, which
     /// must not expire.
     pub repeated: AtomicUsize,
     tape: Mutex<(Vec<u8>, usize)>,
     at_work: AtomicUsize,
+    /// When each writer at work began, by the clock of the store.
+    pub began_ms: Mutex<BTreeMap<usize, i64>>,
     /// The deliberate bug, if any.
     pub broken: Option<Broken>,
     pub story: Mutex<Vec<String>>,
@@ -179,6 +188,7 @@ impl Schedule {
         let all = schedule.storage.list(&schedule.root).unwrap();
         let all: Vec<String> = all.into_iter().map(|entry| entry.path).collect();
         all.iter().for_each(|path| schedule.storage.delete(path).unwrap());
+        schedule.stop_clock();
         let story = std::mem::take(&mut *schedule.story.lock().unwrap());
         result.map_err(|wrong| format!("{wrong}\n{}", story.join("\n")))?;
         let made = schedule.made.lock().unwrap();
@@ -225,7 +235,8 @@ impl Schedule {
         let layout = layouts[usize::from(first / 2 % 4)];
         let storage = Storage::default();
         let empty = EMPTY[usize::from(version - 2)].get_or_init(|| empty(&storage, version));
-        let Committed { location, metadata } = moved(&storage, empty, &root);
+        let table = moved(&storage, empty, &root);
+        let Committed { location, metadata } = table.clone();
         Self {
             storage,
             root,
@@ -236,11 +247,12 @@ impl Schedule {
             manifests: Manifests::default(),
             made: Mutex::default(),
             is_untidy: Mutex::default(),
-            now: Mutex::new(Now { location, metadata, snapshots: BTreeMap::new(), wrong: None }),
+            now: Mutex::new(Now { all: vec![table], location, metadata, snapshots: BTreeMap::new(), wrong: None }),
             late: Mutex::default(),
             tape: Mutex::new((tape, 1)),
             repeated: AtomicUsize::new(0),
             at_work: AtomicUsize::new(0),
+            began_ms: Mutex::default(),
             broken,
             story: Mutex::default(),
         }
@@ -288,6 +300,7 @@ impl Schedule {
         let jump = [1_000, 86_400_000, -86_400_000, 0][self.below(8) / 5 * self.below(4)];
         icefield_table::clock::set_for_thread(Some(START_MS + jump + number as i64));
         let change = self.change();
+        self.begin(number);
         let base = self.committed();
         let has_side = base.metadata.reference(SIDE).is_some();
         let branch = if has_side && change.is_of_any_branch() && self.below(3) == 2 { SIDE } else { MAIN_BRANCH };
@@ -308,6 +321,7 @@ impl Schedule {
         self.made.lock().unwrap()[number] = Some(Made { change: change.clone(), parts, ended: None });
         let ended = self.commit(number, &change, &base, branch, (live, start));
         self.at_work.fetch_sub(1, Ordering::Relaxed);
+        self.began_ms.lock().unwrap().remove(&number);
         self.tell(format!("{number}: {ended:?}"));
         if let Some(made) = &mut self.made.lock().unwrap()[number] {
             made.ended = ended;
@@ -339,7 +353,8 @@ impl Schedule {
         };
         let plan = fault.map(|fault| FaultPlan::new(self.below(10), fault));
         let storage = plan.as_ref().map_or_else(|| self.storage.clone(), |plan| self.storage.with_faults(plan.clone()));
-        let client = Client::new(self.clone(), message, plan.clone());
+        let began_ms = self.began_ms.lock().unwrap()[&number];
+        let client = Client::new(self.clone(), message, plan.clone(), began_ms);
         let is_service = self.below(3) == 2;
         let catalog: Arc<dyn Catalog> = match is_service {
             true => Arc::new(Service(client)),
@@ -392,14 +407,17 @@ impl Schedule {
     ) -> Option<Result<()>> {
         let base = table.metadata();
         match change {
-            Change::Expire(retain_last) => {
+            Change::Expire(retain_last, cleanup) => {
                 let request = ExpireSnapshots {
                     older_than_ms: Some(i64::MAX),
                     retain_last: Some(*retain_last),
                     ..ExpireSnapshots::default()
                 };
-                return Some(expire(table, request, Cleanup::All, External::default()).map(drop));
+                let expired = expire(table, request, *cleanup, External::default());
+                *self.is_untidy.lock().unwrap() |= *cleanup == Cleanup::Nothing;
+                return Some(expired.map(drop));
             }
+            Change::RemoveOrphans => return Some(self.remove_orphans(table, self.oldest_ms())),
             Change::Branch | Change::Forward => {
                 let update = match (change, base.current_snapshot_id()) {
                     (Change::Branch, Some(id)) => base.create_ref(SIDE, SnapshotRef::branch(id)),
@@ -552,7 +570,7 @@ impl Schedule {
 
     fn deliver_late(&self, most: usize) {
         for _ in 0..most {
-            let Some(request) = self.late.lock().unwrap().pop() else { return };
+            let Some((request, _)) = self.late.lock().unwrap().pop() else { return };
             let done = self.serve(&request).is_some();
             self.tell(format!("a late request is delivered: {}", if done { "it lands" } else { "it is refused" }));
         }

@@ -47,6 +47,8 @@ impl Schedule {
         }
         now.location = location.clone();
         now.metadata = Arc::new(metadata);
+        let current = Committed { location: location.clone(), metadata: now.metadata.clone() };
+        now.all.push(current);
         Some(Committed { location, metadata: now.metadata.clone() })
     }
 

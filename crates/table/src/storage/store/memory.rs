@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::{Bytes, BytesMut};
 
@@ -10,9 +11,30 @@ use super::PAGE;
 use crate::error::{Error, Result};
 use crate::storage::{Entry, Existing, Location, Output, Pages, Store};
 
-static OBJECTS: Mutex<BTreeMap<(String, String), Bytes>> = Mutex::new(BTreeMap::new());
+static OBJECTS: Mutex<Objects> = Mutex::new(Objects { by_key: BTreeMap::new(), last_ms: 0 });
 
-fn objects() -> MutexGuard<'static, BTreeMap<(String, String), Bytes>> {
+struct Objects {
+    by_key: BTreeMap<(String, String), Object>,
+    /// When the last object was written.
+    last_ms: i64,
+}
+
+struct Object {
+    bytes: Bytes,
+    modified_ms: i64,
+}
+
+impl Objects {
+    /// The time in milliseconds from the epoch, later than that of any object: simulations ask which of two is older.
+    fn time_ms(&mut self) -> i64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+        self.last_ms = now.max(self.last_ms.saturating_add(1));
+        self.last_ms
+    }
+}
+
+fn objects() -> MutexGuard<'static, Objects> {
     OBJECTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -21,7 +43,11 @@ fn key(at: &Location) -> (String, String) {
 }
 
 fn object(at: &Location) -> Result<Bytes> {
-    objects().get(&key(at)).cloned().ok_or_else(|| Error::NotFound { path: at.to_string() })
+    objects()
+        .by_key
+        .get(&key(at))
+        .map(|object| object.bytes.clone())
+        .ok_or_else(|| Error::NotFound { path: at.to_string() })
 }
 
 /// The store of `memory:`.
@@ -52,10 +78,11 @@ impl Store for Memory {
 
     fn put(&self, at: &Location, bytes: Bytes, existing: Existing) -> Result<()> {
         let mut objects = objects();
-        if existing == Existing::Refuse && objects.contains_key(&key(at)) {
+        if existing == Existing::Refuse && objects.by_key.contains_key(&key(at)) {
             return Err(Error::AlreadyExists { path: at.to_string() });
         }
-        objects.insert(key(at), bytes);
+        let modified_ms = objects.time_ms();
+        objects.by_key.insert(key(at), Object { bytes, modified_ms });
         Ok(())
     }
 
@@ -64,7 +91,7 @@ impl Store for Memory {
     }
 
     fn delete(&self, at: &Location) -> Result<()> {
-        objects().remove(&key(at));
+        objects().by_key.remove(&key(at));
         Ok(())
     }
 
@@ -86,12 +113,12 @@ impl Iterator for Listing {
     fn next(&mut self) -> Option<Self::Item> {
         let objects = objects();
         let Location { authority, key: prefix, .. } = &self.prefix;
-        let found = objects.range((self.next.take()?, Bound::Unbounded));
+        let found = objects.by_key.range((self.next.take()?, Bound::Unbounded));
         let below = found.take_while(|((of, key), _)| of == authority && key.starts_with(prefix));
-        let entry = |((_, key), bytes): (&(String, String), &Bytes)| Entry {
+        let entry = |((_, key), object): (&(String, String), &Object)| Entry {
             path: key.clone(),
-            size: bytes.len() as u64,
-            modified_ms: None,
+            size: object.bytes.len() as u64,
+            modified_ms: Some(object.modified_ms),
         };
         let page: Vec<Entry> = below.take(PAGE).map(entry).collect();
         if page.len() == PAGE {
