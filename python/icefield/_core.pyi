@@ -1949,9 +1949,12 @@ class Transaction:
         added: Sequence[ManifestFile],
         kind: SnapshotKind,
         *,
+        with_deletes: bool = False,
         dry_run: bool = False,
     ) -> tuple[int, int, int, int, int, int] | None:
         """Write manifests of data files again, their entries grouped in another way; take out and add manifests.
+
+        With ``with_deletes``, manifests of delete files are written again as well.
 
         With ``dry_run`` nothing is done, and the numbers and bytes of replaced and of new manifests, the number of
         those that stay, and that of entries are returned.
@@ -2021,8 +2024,9 @@ class JoinCondition:
 
     def __new__(cls, condition: object) -> JoinCondition: ...
 
-#: Rows removed and added; files dropped, rewritten and marked; bytes of rewritten files; files added, and their bytes.
-_RowCounts: TypeAlias = tuple[int, int, int, int, int, int, int, int]
+#: Rows removed and added; files dropped, rewritten and marked; bytes of rewritten files; files added, and their bytes;
+#: bytes of dropped files.
+_RowCounts: TypeAlias = tuple[int, int, int, int, int, int, int, int, int]
 
 @final
 class FoundRows:

@@ -454,3 +454,17 @@ def test_an_upgrade_meanwhile_is_a_conflict(catalog: ice.catalog.Catalog) -> Non
     with pytest.raises(ice.errors.ValidationException, match="was upgraded from version 2 to 3"):
         table.maintenance.commit_compaction(plan, results)
     assert content(table) == before
+
+
+def test_tasks_have_only_the_properties_that_workers_need(catalog: ice.catalog.Catalog) -> None:
+    made = pa.table({"id": [1, 2]})
+    properties = {"owner.token": "hunter2", "write.note": "needed"}
+    table = catalog.create_table("a.secrets", made.schema, properties=properties)
+    table.append(made).append(made)
+    (task,) = table.maintenance.new_compaction(options={"rewrite-all": True}).tasks()
+    # The first part of a task, which has the table, is compressed.
+    packed = pa.BufferReader(task[task.index(b"(\xb5/\xfd") :])
+    with pa.input_stream(packed, compression="zstd") as stream:
+        table_in_task = stream.read(100_000)
+    assert b"needed" in table_in_task
+    assert b"hunter2" not in table_in_task

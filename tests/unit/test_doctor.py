@@ -138,12 +138,27 @@ def unbounded(table: ice.Table) -> None:
         order.asc("id")
 
 
+def deleted_by_key(table: ice.Table) -> None:
+    table.append(ROWS)
+    with table.upsert_stream(["id"]) as stream:
+        stream.delete(ROWS.slice(0, 1))
+
+
+def many_summaries(table: ice.Table) -> None:
+    table.update_properties({"history.expire.max-snapshot-age-ms": "1"})
+    for _ in range(3):
+        table.append(ROWS, {"note": "x" * (3 << 20)})
+    table.append(ROWS)
+
+
 #: What is done to a table, the finding, its subject, requests.
 OF_FILES: list[tuple[Callable[[ice.Table], None], str, str, int]] = [
     (small_files, "small-files", "", 4),
     (deleted_rows, "delete-debt", "", 1),
     (unsorted, "unsorted-files", "", 0),
     (unbounded, "missing-bounds", "id", 1),
+    (deleted_by_key, "equality-deletes", "", 1),
+    (many_summaries, "metadata-growth", "", 0),
 ]
 
 
@@ -160,6 +175,48 @@ def test_files(
     assert found.bytes > 0
     follow(table, found)
     assert name not in names(table)
+
+
+@pytest.mark.parametrize("granularity", ["partition", "file"])
+def test_position_deletes(catalog: ice.Catalog, granularity: str) -> None:
+    properties = {"format-version": "2", "write.delete.mode": "merge-on-read", "write.delete.granularity": "partition"}
+    table = catalog.create_table("db.t", ROWS.schema, properties=properties)
+    count = 8
+    for first in (0, count):
+        ids = pa.array(range(first, first + count), pa.int64())
+        table.append(pa.table([ids, ["a"] * count, [0.5] * count], ROWS.schema))
+    for number in (1, 2, 3, 9, 10):
+        table.delete(f"id = {number}")
+    table.update_properties({"write.delete.granularity": granularity})
+    found = advice(table, "position-delete-files")
+    assert found.requests == (4 if granularity == "partition" else 3)
+    assert found.bytes == sum(table.inspect.delete_files()["file_size_in_bytes"].to_pylist())
+    follow(table, found)
+    assert "position-delete-files" not in names(table)
+
+
+def test_one_delete_file_for_each_data_file_is_no_finding(catalog: ice.Catalog) -> None:
+    """The rewrite leaves them as they are, so the finding came back."""
+    properties = {"format-version": "2", "write.delete.mode": "merge-on-read"}
+    table = catalog.create_table("db.t", ROWS.schema, properties=properties)
+    for _ in range(6):
+        table.append(ROWS)
+    table.delete("id = 2")
+    assert table.inspect.delete_files().num_rows == 6
+    assert "position-delete-files" not in names(table)
+
+
+def test_small_partitions(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", ROWS.schema, partition_spec=["id"])
+    count = 120
+    table.append(pa.table([pa.array(range(count), pa.int64()), ["a"] * count, [0.5] * count], ROWS.schema))
+    found = advice(table, "small-partitions")
+    assert (found.requests, found.repair) == (count - 1, "")
+    # Which coarser transform it is, is for the user to say.
+    with table.update_spec() as spec:
+        spec.remove_field("id").add_field("id", "truncate[100]")
+    table.maintenance.compact(options={"rewrite-all": True})
+    assert "small-partitions" not in names(table)
 
 
 def test_a_few_unsorted_files_are_not_worth_a_rewrite_of_the_table(catalog: ice.Catalog) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,6 +68,9 @@ def test_a_dry_run_counts_what_the_change_then_does(tmp_path: Path, name: str, v
     if planned.files_rewritten == 0:
         assert planned.files_added == len(added)
         assert planned.bytes_added == sum(file["file_size_in_bytes"] for file in added)
+    gone = [file["file_size_in_bytes"] for path, file in old.items() if path not in now]
+    assert planned.bytes_removed + planned.bytes_rewritten == sum(gone)
+    assert (planned.bytes_removed > 0) == (planned.files_removed > 0)
     assert "rows removed" in str(planned)
     assert f"{planned.files_added:,} added" in str(planned)
 
@@ -76,8 +80,16 @@ def test_merges_and_upserts_write_nothing(tmp_path: Path) -> None:
     before = tree(tmp_path)
     planned = table.merge(NEW, "id", dry_run=True).when_matched_update_all().when_not_matched_insert_all().execute()
     assert tree(tmp_path) == before
-    assert table.upsert(NEW, ["id"], dry_run=True).rows_inserted == 10
+    upserted = table.upsert(NEW, ["id"], dry_run=True)
+    assert upserted.rows_inserted == 10
     assert tree(tmp_path) == before
+    start = table.current_snapshot()
+    assert start is not None
+    done = table.upsert(NEW, ["id"])
+    assert dataclasses.astuple(upserted) == dataclasses.astuple(done)
+    new = {path: size for path, size in tree(tmp_path).items() if path not in before and path.endswith(".parquet")}
+    assert (done.files_added, done.bytes_added) == (len(new), sum(new.values()))
+    table.manage_snapshots().rollback_to_snapshot(start.snapshot_id).commit()
     assert planned == table.merge(NEW, "id").when_matched_update_all().when_not_matched_insert_all().execute()
 
 

@@ -425,6 +425,34 @@ def test_each_description_of_a_file_is_checked(world: World) -> None:
     assert {finding.check for finding in wrong.fsck("files").findings} >= {"file-size"}
 
 
+@pytest.mark.parametrize(
+    ("metric", "value", "check"),
+    [
+        ("null_value_counts", 1, "rows-null-count"),
+        ("nan_value_counts", 0, "rows-nan-count"),
+        ("lower_bounds", struct.pack("<d", 2.5), "rows-lower-bound"),
+        ("upper_bounds", struct.pack("<d", 2.5), "rows-upper-bound"),
+    ],
+)
+def test_columns_within_structs_are_compared(world: World, metric: str, value: object, check: str) -> None:
+    """Values of null structs are null, as Parquet counts them."""
+    values = [{"x": {"y": 1.5}}, {"x": {"y": float("nan")}}, {"x": {"y": None}}, {"x": None}, None, {"x": {"y": 9.0}}]
+    kind = pa.struct([("x", pa.struct([("y", pa.float64())]))])
+    made = pa.table({"id": pa.array(range(6), pa.int64()), "s": pa.array(values, kind)})
+    sound = world.catalog.create_table("db.nested", made.schema)
+    sound.append(made)
+    assert sound.fsck("rows").findings == []
+    given = fields_of(sound.inspect.data_files().to_pylist()[0])
+    leaf = sound.schema().find_field("s.x.y").field_id
+    assert given["null_value_counts"][leaf] == 3
+    given[metric][leaf] = value
+    damaged = world.catalog.create_table("db.damaged", sound.schema())
+    with damaged.update_snapshot().fast_append() as append:
+        append.append_data_file(DataFile(**given))
+    found = [(one.check, one.field) for one in damaged.fsck("rows").findings]
+    assert (check, f"{metric}[{leaf}: s.x.y]") in found, found
+
+
 def test_errors_take_the_place_of_warnings(world: World) -> None:
     table = world.sound()
     rows = table.inspect.data_files().to_pylist()

@@ -10,6 +10,7 @@ import pytest
 
 import icefield as ice
 from icefield.catalog.memory import InMemoryCatalog
+from icefield.procedures import call
 
 
 @pytest.fixture
@@ -139,3 +140,42 @@ def test_fields_of_other_specs(version: str, name: str, groups: list[int] | None
     found = [row["partition_spec_id"] for row in manifests(table.refresh())]
     assert [found.count(spec_id) for spec_id in range(4)] == groups
     assert table.refresh().scan().count() == 60
+
+
+@pytest.mark.parametrize("is_split", [False, True])
+def test_manifests_of_delete_files(is_split: bool) -> None:
+    """Apart from those of data files, and by the procedure too."""
+    catalog = InMemoryCatalog()
+    catalog.create_namespace("n")
+    schema = pa.schema({"id": pa.int64(), "part": pa.int32()})
+    properties = {
+        "format-version": "3",
+        "write.delete.mode": "merge-on-read",
+        "commit.manifest-merge.enabled": "false",
+    }
+    for name in ("n.a", "n.b"):
+        table = catalog.create_table(name, schema, partition_by="part", properties=properties)
+        for number in range(3):
+            rows = {"id": range(number * 10, number * 10 + 6), "part": pa.array([0, 0, 1, 1, 2, 2], pa.int32())}
+            table.append(pa.table(rows))
+            table.delete(f"id = {number * 10} OR id = {number * 10 + 2}")
+        before = sorted(table.scan().to_arrow()["id"].to_pylist())
+        files = sorted(file["file_path"] for file in table.inspect.files().to_pylist())
+        assert [row["content"] for row in manifests(table)].count(1) == 3
+        if name == "n.a":
+            planned = table.rewrite_manifests().with_delete_manifests().cluster_by("part").dry_run()
+            table.rewrite_manifests().with_delete_manifests().cluster_by("part").commit()
+            assert (planned.replaced, planned.added, planned.entries) == (6, 5, 15)
+            found = [(row["content"], row["existing_delete_files_count"]) for row in manifests(table)]
+            assert sorted(found) == [(0, 0)] * 3 + [(1, 3)] * 2
+        else:
+            if is_split:
+                lengths = [row["length"] for row in manifests(table) if row["content"] == 0]
+                table.update_properties({"commit.manifest.target-size-bytes": str(int(sum(lengths) / 2.5))})
+            (done,) = call(catalog, "rewrite_manifests", table=name).to_pylist()
+            kept = [row["content"] for row in manifests(table.refresh())]
+            assert (done["rewritten_manifests_count"], done["added_manifests_count"]) == (6, len(kept))
+            assert (kept.count(0), kept.count(1)) == ((3, 2) if is_split else (1, 1))
+        assert sorted(table.scan().to_arrow()["id"].to_pylist()) == before
+        assert sorted(file["file_path"] for file in table.inspect.files().to_pylist()) == files
+        assert table.fsck("rows").findings == []

@@ -124,11 +124,11 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     before, snapshot = files(tmp_path), table.current_snapshot().snapshot_id
     assert table.delete("v = 1 OR s = 's3'", dry_run=True).files_removed == 2
     planned = table.overwrite(rows(5, 6), "v = 1", dry_run=True)
-    assert planned == RowsChanged(1, 2, 1, 0, 0, 0, 2, planned.bytes_added)
+    assert planned == RowsChanged(1, 2, 1, 0, 0, 0, 2, planned.bytes_added, planned.bytes_removed)
     assert table.update({"v": 9}, "id = 1", dry_run=True).rows_added == 1
     assert table.upsert(rows(1, 9, v=8), ["id"], dry_run=True) == UpsertResult(1, 1)
     planned = table.dynamic_partition_overwrite(rows(1), dry_run=True)
-    assert planned == RowsChanged(1, 1, 1, 0, 0, 0, 1, planned.bytes_added)
+    assert planned == RowsChanged(1, 1, 1, 0, 0, 0, 1, planned.bytes_added, planned.bytes_removed)
     # Rows and files are looked at, and not taken.
     assert table.append(rows(7, 8), dry_run=True).rows_added == 2
     more = rows(7).append_column("more", pa.array([1.5]))

@@ -31,8 +31,8 @@ class CompactionPlan:
     def task(self, number: int) -> bytes:
         """Return the task of a group, for `rewrite_files` on a worker.
 
-        A task has the properties of the table and, if the table is encrypted, the keys of the files to read. It has no
-        credentials of the storage.
+        A task has the properties of the table that reading and writing need (``read.*``, ``write.*``, ``encryption.*``)
+        and, if the table is encrypted, the keys of the files to read. It has no credentials of the storage.
 
         Parameters
         ----------

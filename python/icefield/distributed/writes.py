@@ -72,12 +72,14 @@ class Committed:
     files_rewritten: int = 0
     #: Data files that got a delete file or a deletion vector.
     files_marked: int = 0
+    #: Size of the dropped data files.
+    bytes_removed: int = 0
 
     @classmethod
     def of_rows(cls, snapshot_id: int | None, made_before: bool, taken: bool, counts: tuple[int, ...]) -> Committed:
         """Make the result from the numbers of the core."""
-        removed, added, dropped, rewritten, marked, *_ = counts
-        return cls(snapshot_id, made_before, added, taken, removed, dropped, rewritten, marked)
+        removed, added, dropped, rewritten, marked, *_, dropped_bytes = counts
+        return cls(snapshot_id, made_before, added, taken, removed, dropped, rewritten, marked, dropped_bytes)
 
 
 class FilesLeft(NamedTuple):

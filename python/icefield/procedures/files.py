@@ -25,6 +25,8 @@ _POSITION_DELETES = 1
 #: As many locations as Java's procedure returns with ``stream_results``.
 _STREAMED = 20_000
 _TARGET_SIZE = 8 << 20
+#: The content of manifests.
+_OF_DATA, _OF_DELETES = 0, 1
 FileFormat: TypeAlias = Literal["parquet", "orc", "avro"]
 _FORMATS: tuple[FileFormat, ...] = ("parquet", "orc", "avro")
 
@@ -75,35 +77,47 @@ def _rewrite_manifests(catalog: Catalog, arguments: Arguments) -> list[tuple[obj
         raise InvalidArgumentError(f"rewrite_manifests: there is no partition field {unknown[0]!r}; there are: {known}")
     order = [*dict.fromkeys(first), *(name for name in fields if name not in first)]
     before = _manifests(table)
-    sizes = [size for size, spec, content in before.values() if (spec, content) == (spec_id, 0)]
-    if len(sizes) <= 1:
+    target = int(table.properties.get("commit.manifest.target-size-bytes", _TARGET_SIZE))
+    counts = {}
+    for kind in (_OF_DATA, _OF_DELETES):
+        sizes = [size for size, spec, content in before.values() if (spec, content) == (spec_id, kind)]
+        count = -(-sum(sizes) // target)
+        if len(sizes) > 1 or count > 1:
+            counts[kind] = count
+    if not counts:
         return [(0, 0)]
 
-    def of_spec(manifests: pa.Table) -> object:
+    def chosen(manifests: pa.Table) -> object:
+        import pyarrow as pa
         import pyarrow.compute as pc
 
-        return pc.equal(manifests["partition_spec_id"], spec_id)
+        of_kind = pc.is_in(manifests["content"], pa.array(list(counts), manifests["content"].type))
+        return pc.and_(pc.equal(manifests["partition_spec_id"], spec_id), of_kind)
 
-    target = int(table.properties.get("commit.manifest.target-size-bytes", _TARGET_SIZE))
-    count = -(-sum(sizes) // target)
-    grouped = [] if count == 1 else [_by_partition(table, spec_id, order, count)]
-    table.rewrite_manifests().cluster_by(*grouped).rewrite_if(of_spec).commit()
+    rewrite = table.rewrite_manifests().with_delete_manifests().rewrite_if(chosen)
+    grouped = [_by_partition(table, spec_id, order, counts)] if max(counts.values()) > 1 else []
+    rewrite.cluster_by(*grouped).commit()
     after = _manifests(table)
     return [(len(before.keys() - after.keys()), len(after.keys() - before.keys()))]
 
 
-def _by_partition(table: Table, spec_id: int, names: Sequence[str], count: int) -> Callable[[pa.Table], pa.Array]:
-    """Return a function that puts entries into so many groups of files, each of neighbouring partitions."""
+def _by_partition(
+    table: Table, spec_id: int, names: Sequence[str], counts: Mapping[int, int]
+) -> Callable[[pa.Table], pa.Array]:
+    """Return a function that puts entries into groups of files of neighbouring partitions: so many of each content."""
     import pyarrow as pa
 
-    files = table.inspect.data_files()
-    live = zip(files["partition"].to_pylist(), files["spec_id"].to_pylist(), strict=True)
-    keys = sorted(_key(partition, names) for partition, of in live if of == spec_id)
-    group = {key: place * count // len(keys) for place, key in enumerate(keys)}
+    files = table.inspect.files().select(["partition", "spec_id", "content"]).to_pylist()
+    group: dict[tuple[int, tuple[Any, ...]], int] = {}
+    for kind, count in counts.items():
+        of_kind = (file for file in files if (file["spec_id"], min(file["content"], 1)) == (spec_id, kind))
+        keys = sorted(_key(file["partition"], names) for file in of_kind)
+        group |= {(kind, key): place * count // len(keys) for place, key in enumerate(keys)}
 
     def groups(entries: pa.Table) -> pa.Array:
         files = entries["data_file"].to_pylist()
-        return pa.array([group.get(_key(file["partition"], names), 0) for file in files], pa.int64())
+        keys = ((min(file["content"], 1), _key(file["partition"], names)) for file in files)
+        return pa.array([group.get(key, 0) for key in keys], pa.int64())
 
     return groups
 

@@ -323,6 +323,7 @@ class _Merging:
             made.bytes_rewritten,
             files_added=made.files_added,
             bytes_added=made.bytes_added,
+            bytes_removed=made.bytes_removed,
         )
 
     def _condition(self, on: str | Column | list[str] | Mapping[str, str]) -> Column:

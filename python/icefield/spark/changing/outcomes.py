@@ -37,6 +37,7 @@ def changed(done: Done) -> RowsChanged:
         done.bytes_rewritten,
         files_added=files,
         bytes_added=size,
+        bytes_removed=made.bytes_removed,
     )
 
 

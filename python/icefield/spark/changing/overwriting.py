@@ -130,6 +130,7 @@ def write(
             gone.bytes_rewritten,
             files_added=added.files_added,
             bytes_added=added.bytes_added,
+            bytes_removed=gone.bytes_removed,
         )
     done = new_write.commit(
         target.table,
@@ -153,6 +154,7 @@ def write(
         0,
         files_added=added.files_added,
         bytes_added=added.bytes_added,
+        bytes_removed=done.bytes_removed,
     )
 
 

@@ -122,7 +122,17 @@ def upsert(
     if not (when_matched_update_all or when_not_matched_insert_all):
         return UpsertResult(0, 0)
     done = builder.execute()
-    return UpsertResult(done.rows_updated, done.rows_inserted)
+    return UpsertResult(
+        done.rows_updated,
+        done.rows_inserted,
+        done.files_removed,
+        done.files_rewritten,
+        done.files_marked,
+        done.bytes_rewritten,
+        done.files_added,
+        done.bytes_added,
+        done.bytes_removed,
+    )
 
 
 def _counted(rows: DataFrame, key: list[str]) -> DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, overload
 
 from icefield._core import AlwaysTrue
@@ -38,12 +38,20 @@ EVERY_ROW: Final = AlwaysTrue()
 
 @dataclass(frozen=True)
 class UpsertResult:
-    """What an upsert did."""
+    """What an upsert did, or would do with ``dry_run=True``. Results are equal if their numbers of rows are."""
 
     #: Rows of the table that were changed.
     rows_updated: int = 0
     #: Rows that were added.
     rows_inserted: int = 0
+    #: Numbers and bytes of data files, as in `MergeResult`.
+    files_removed: int = field(default=0, repr=False, compare=False)
+    files_rewritten: int = field(default=0, repr=False, compare=False)
+    files_marked: int = field(default=0, repr=False, compare=False)
+    bytes_rewritten: int = field(default=0, repr=False, compare=False)
+    files_added: int = field(default=0, repr=False, compare=False)
+    bytes_added: int = field(default=0, repr=False, compare=False)
+    bytes_removed: int = field(default=0, repr=False, compare=False)
 
 
 class ChangesRows(ChangesData):
@@ -434,7 +442,7 @@ class ChangesRows(ChangesData):
         )
 
         def make(rows: CoreRowChanges) -> UpsertResult:
-            updated, inserted, _ = rows.upsert(
+            updated, inserted, counts = rows.upsert(
                 rows_of(df),
                 key,
                 update_matched=when_matched_update_all,
@@ -443,7 +451,7 @@ class ChangesRows(ChangesData):
                 memory_limit=memory_limit,
                 **columns,
             )
-            return UpsertResult(updated, inserted)
+            return UpsertResult(updated, inserted, *counts[2:])
 
         return change.rows_once(make, UpsertResult())
 

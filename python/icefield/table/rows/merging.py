@@ -55,6 +55,8 @@ class MergeResult:
     files_added: int = 0
     #: Size of these files.
     bytes_added: int = 0
+    #: Size of the data files removed.
+    bytes_removed: int = 0
 
     def __str__(self) -> str:
         rows = f"{self.rows_updated:,} rows updated, {self.rows_inserted:,} inserted, {self.rows_deleted:,} deleted"

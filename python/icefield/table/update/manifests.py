@@ -106,6 +106,7 @@ class RewriteManifests(SnapshotChange):
         self._columns: list[str] | None = None
         self._function: Callable[[pa.Table], object] | None = None
         self._only: Callable[[pa.Table], object] | None = None
+        self._with_deletes = False
         self._deleted: list[str] = []
         self._added: list[ManifestFile] = []
 
@@ -127,14 +128,19 @@ class RewriteManifests(SnapshotChange):
         self._columns, self._function = names, functions[0] if functions else None
         return self
 
+    def with_delete_manifests(self) -> Self:
+        """Include manifests of delete files in `cluster_by`; they stay separate from those of data files."""
+        self._with_deletes = True
+        return self
+
     def rewrite_if(self, choose: Callable[[pa.Table], object]) -> Self:
         """Choose the manifests that `cluster_by` writes again.
 
         Parameters
         ----------
         choose
-            A function that returns a boolean for each row of the manifests of data files, as
-            `icefield.manifests.read_list` returns them.
+            A function that returns a boolean for each row of the manifests, as `icefield.manifests.read_list` returns
+            them: those of data files, and with `with_delete_manifests` those of delete files too.
 
         """
         self._only = choose
@@ -159,14 +165,29 @@ class RewriteManifests(SnapshotChange):
         self._tried = True
         found = self._transaction.preview(
             lambda changes: changes.rewrite_manifests(
-                self._columns, self._function, self._only, self._deleted, self._added, self._kind, dry_run=True
+                self._columns,
+                self._function,
+                self._only,
+                self._deleted,
+                self._added,
+                self._kind,
+                with_deletes=self._with_deletes,
+                dry_run=True,
             )
         )
         # The core returns numbers of each dry run.
         return ManifestsPreview(*(found or (0, 0, 0, 0, 0, 0)))
 
     def _add_to(self, changes: CoreTransaction) -> None:
-        changes.rewrite_manifests(self._columns, self._function, self._only, self._deleted, self._added, self._kind)
+        changes.rewrite_manifests(
+            self._columns,
+            self._function,
+            self._only,
+            self._deleted,
+            self._added,
+            self._kind,
+            with_deletes=self._with_deletes,
+        )
 
     def _holds_changes(self) -> bool:
         return self._columns is not None or bool(self._deleted or self._added)

@@ -43,12 +43,14 @@ class RowsChanged:
     files_added: int = 0
     #: Size of these files.
     bytes_added: int = 0
+    #: Size of the data files removed.
+    bytes_removed: int = 0
 
     def __str__(self) -> str:
         rows = f"{self.rows_removed:,} rows removed, {self.rows_added:,} added"
         added = f"{self.files_added:,} added ({size_of(self.bytes_added)})"
         rewritten = f"{self.files_rewritten:,} rewritten ({size_of(self.bytes_rewritten)})"
-        removed = f"{self.files_removed:,} removed, {rewritten}"
+        removed = f"{self.files_removed:,} removed ({size_of(self.bytes_removed)}), {rewritten}"
         return f"{rows}; data files: {added}, {removed}, {self.files_marked:,} marked"
 
 

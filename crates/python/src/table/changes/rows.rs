@@ -251,5 +251,6 @@ pub(crate) fn counted(done: RowsReplaced) -> Counts {
         files.rewritten_bytes,
         files.added,
         files.added_bytes,
+        files.dropped_bytes,
     )
 }

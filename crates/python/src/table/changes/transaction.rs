@@ -87,10 +87,10 @@ type ManifestCounts = (usize, i64, usize, i64, usize, usize);
 
 /// The counts of a row change: rows deleted, rows added, files removed, files rewritten, files with new deletes, bytes
 /// of the rewritten files, files added, bytes of the added files.
-pub(crate) type Counts = (i64, i64, usize, usize, usize, i64, usize, i64);
+pub(crate) type Counts = (i64, i64, usize, usize, usize, i64, usize, i64, i64);
 
 fn of_added(added: AddedFiles) -> Counts {
-    (0, added.rows, 0, 0, 0, 0, added.files, added.bytes)
+    (0, added.rows, 0, 0, 0, 0, added.files, added.bytes, 0)
 }
 
 /// Calls a Python function with rows, which returns a value for each.
@@ -282,9 +282,9 @@ impl PyTransaction {
 
     /// Write manifests of data files again, where columns are given: entries with the same values of these columns of their
     /// files stand together, or with the same answer of a function of the entries. `only` says of manifests which ones.
-    /// Others are taken out and added as they are. With `dry_run` nothing is done, and the numbers and bytes of replaced
+    /// Others are taken out and added as they are. With `with_deletes`, manifests of delete files are grouped too. With `dry_run` nothing is done, and the numbers and bytes of replaced
     /// and of new manifests, the number of those that stay, and that of entries are returned.
-    #[pyo3(signature = (columns, function, only, deleted, added, kind, *, dry_run=false))]
+    #[pyo3(signature = (columns, function, only, deleted, added, kind, *, with_deletes=false, dry_run=false))]
     #[expect(clippy::too_many_arguments, reason = "each is a part of the operation")]
     fn rewrite_manifests(
         &self,
@@ -295,9 +295,13 @@ impl PyTransaction {
         deleted: Vec<String>,
         added: Vec<Bound<'_, PyManifestFile>>,
         kind: SnapshotKind,
+        with_deletes: bool,
         dry_run: bool,
     ) -> Result<Option<ManifestCounts>> {
         let mut content = RewriteManifests::new();
+        if with_deletes {
+            content.with_delete_manifests();
+        }
         deleted.into_iter().for_each(|path| content.delete_manifest(path));
         added.iter().try_for_each(|manifest| content.add_manifest(manifest.get().0.clone()))?;
         if let Some(columns) = columns {

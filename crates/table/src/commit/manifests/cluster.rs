@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use icefield_format::manifest::entries::{self, ReadOptions};
 use icefield_format::manifest::list::ManifestFile;
 use icefield_format::manifest::write::ManifestWriter;
-use icefield_format::manifest::{Entries, Metrics, Status};
+use icefield_format::manifest::{Entries, ManifestContent, Metrics, Status};
 use icefield_format::metadata::TableMetadata;
 
 use super::merging::Manifests;
@@ -31,13 +31,13 @@ pub struct Clustered {
 
 impl Manifests {
     /// Rewrites the live entries of manifests. Entries with the same partition spec and key go into the same manifests,
-    /// in the order in which keys first occur.
+    /// data and delete files apart, in the order in which keys first occur.
     ///
     /// # Errors
     /// An error of the clustering, or of reading or writing a manifest.
     pub fn clustered(&self, base: &TableMetadata, of: &[ManifestFile], clustering: &Clustering) -> Result<Clustered> {
         let (form, specs, limits) = (Form::of(base)?, Specs::of(base), limits()?);
-        let mut places: HashMap<(i32, String), usize> = HashMap::new();
+        let mut places: HashMap<(i32, bool, String), usize> = HashMap::new();
         let mut open: Vec<(Arc<Spec>, Option<ManifestWriter>)> = Vec::new();
         let mut done = Clustered::default();
         for manifest in of {
@@ -59,7 +59,8 @@ impl Manifests {
                 return Err(Error::invalid(format!("{path}: {message}")));
             }
             for (row, key) in keys.into_iter().enumerate() {
-                let place = *places.entry((manifest.partition_spec_id, key)).or_insert_with(|| {
+                let is_data = manifest.content == ManifestContent::Data;
+                let place = *places.entry((manifest.partition_spec_id, is_data, key)).or_insert_with(|| {
                     open.push((spec.clone(), None));
                     open.len() - 1
                 });

@@ -215,8 +215,11 @@ impl GroupTask {
                 key_bytes: *key_bytes,
             },
         };
+        // Other properties may be secrets of catalogs and their users.
+        let needed = self.table.properties().iter().filter(|(name, _)| is_needed(name));
+        let properties = needed.map(|(name, value)| (name.clone(), value.clone())).collect();
         let form = TaskForm {
-            table: self.table.without_history(self.table.properties().clone()).to_json_value(),
+            table: self.table.without_history(properties).to_json_value(),
             operation: self.operation,
             number: self.number,
             spec_id: self.spec.spec_id,
@@ -287,6 +290,11 @@ pub(super) fn written(
     }
     let section = sections.first().ok_or_else(damaged)?;
     Ok((form.number, files_wire::from_bytes(section, table.current_schema(), spec)?))
+}
+
+/// Whether a worker needs a property of the table.
+fn is_needed(name: &str) -> bool {
+    ["write.", "read.", "encryption."].iter().any(|prefix| name.starts_with(prefix))
 }
 
 fn damaged() -> Error {

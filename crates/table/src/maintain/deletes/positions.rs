@@ -113,7 +113,11 @@ pub fn rewrite_position_deletes(table: &Table, rewrite: &RewritePositions) -> Re
     if groups.is_empty() {
         return Ok(done);
     }
-    let all = Matches::candidates_of(scan, &plan, request.memory)?.into_matches();
+    let mut all = Matches::candidates_of(scan, &plan, request.memory)?;
+    let chosen: HashSet<&str> = groups.iter().flatten().map(|input| input.file.file_path.as_str()).collect();
+    // Others are not needed, and a table may have a hundred times as many.
+    all.retain(|file| file.part.deletes.iter().any(|delete| chosen.contains(delete.path.as_str())));
+    let all = all.into_matches();
     let mut data_files: HashMap<&str, Vec<usize>> = HashMap::new();
     for (number, file) in all.files.iter().enumerate() {
         file.part.deletes.iter().for_each(|delete| data_files.entry(&delete.path).or_default().push(number));
@@ -276,7 +280,7 @@ fn groups(
 /// Writes the new delete files of groups.
 struct Writer<'a> {
     table: &'a Table,
-    /// All data files.
+    /// The data files that the rewritten delete files apply to.
     all: &'a Matches,
     /// The numbers of the data files that each delete file applies to.
     data_files: &'a HashMap<&'a str, Vec<usize>>,

@@ -11,6 +11,7 @@ use super::survey::{OfPartition, Survey};
 use crate::commit::Committed;
 use crate::error::Result;
 use crate::storage::Storage;
+use crate::write::deletes::Granularity;
 
 /// Files that a partition needs to be worth a compaction, as in Java (`min-input-files`).
 const MIN_INPUT_FILES: u64 = 5;
@@ -28,7 +29,7 @@ const LARGE_METADATA: u64 = 8 << 20;
 pub(super) fn of_files(metadata: &TableMetadata, survey: &Survey) -> Result<Vec<Advice>> {
     let mut found = Vec::new();
     found.extend(small_files(survey));
-    found.extend(deletes(metadata, survey));
+    found.extend(deletes(metadata, survey)?);
     found.extend(partitions(survey));
     let ((files, bytes), all) = (survey.unsorted, survey.partitions.values().map(|partition| partition.bytes).sum());
     // The repair writes every file again, which single appends of other writers are not worth.
@@ -84,7 +85,7 @@ fn small_files(survey: &Survey) -> Option<Advice> {
     })
 }
 
-fn deletes(metadata: &TableMetadata, survey: &Survey) -> Vec<Advice> {
+fn deletes(metadata: &TableMetadata, survey: &Survey) -> Result<Vec<Advice>> {
     let mut found = Vec::new();
     let sum = |of: fn(&OfPartition) -> u64| survey.partitions.values().map(of).fold(0, u64::saturating_add);
     let (equality, bytes) = (sum(|partition| partition.equality_files), sum(|partition| partition.delete_bytes));
@@ -109,19 +110,29 @@ fn deletes(metadata: &TableMetadata, survey: &Survey) -> Vec<Advice> {
             ..Advice::default()
         });
     }
-    let crowded = survey.partitions.values().filter(|partition| partition.position_files >= MIN_INPUT_FILES);
-    let position: u64 = crowded.map(|partition| partition.position_files).sum();
-    if position > 0 && metadata.format_version().number() < 3 {
+    // How many files a rewrite spares: by default it writes one for each data file.
+    let of_partitions = Granularity::of(metadata.properties())? == Granularity::Partition;
+    let spared = |partition: &OfPartition| match of_partitions {
+        true => partition.position_files.saturating_sub(1),
+        // How many data files the others are about is not in manifests.
+        false if partition.unscoped_files > 0 => 0,
+        false => partition.position_files.saturating_sub(partition.position_targets),
+    };
+    let is_crowded = |partition: &&OfPartition| partition.position_files >= MIN_INPUT_FILES && spared(partition) > 0;
+    let crowded: Vec<&OfPartition> = survey.partitions.values().filter(is_crowded).collect();
+    if !crowded.is_empty() && metadata.format_version().number() < 3 {
+        let position: u64 = crowded.iter().map(|partition| partition.position_files).sum();
+        let fewer: u64 = crowded.iter().map(|partition| spared(partition)).sum();
         found.push(Advice {
             name: "position-delete-files",
-            message: format!("{position} position delete files"),
-            bytes,
-            requests: position,
+            message: format!("{position} position delete files, where {} do", position - fewer),
+            bytes: crowded.iter().map(|partition| partition.delete_bytes).sum(),
+            requests: fewer,
             repair: "table.maintenance.rewrite_position_deletes()".to_owned(),
             ..Advice::default()
         });
     }
-    found
+    Ok(found)
 }
 
 fn partitions(survey: &Survey) -> Option<Advice> {

@@ -36,6 +36,9 @@ pub(super) struct OfPartition {
     pub(super) small: u64,
     pub(super) small_bytes: u64,
     pub(super) position_files: u64,
+    /// Position delete files that are not of a single data file, and the data files of the others.
+    pub(super) unscoped_files: u64,
+    pub(super) position_targets: u64,
     pub(super) equality_files: u64,
     pub(super) delete_bytes: u64,
 }
@@ -203,8 +206,13 @@ impl Building<'_> {
                 partition.delete_bytes += own.map_or(bytes, i64::unsigned_abs);
                 if let Some(target) = &file.referenced_data_file {
                     self.held.keep(size_of::<(u64, u64)>())?;
-                    let deleted = self.deleted.entry(self.hash.hash_one(target)).or_default();
+                    let deleted = self.deleted.entry(self.hash.hash_one(target)).or_insert_with(|| {
+                        partition.position_targets += 1;
+                        0
+                    });
                     *deleted = deleted.saturating_add(rows);
+                } else {
+                    partition.unscoped_files += 1;
                 }
             }
             FileContent::EqualityDeletes => {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, Scalar};
+use arrow_array::{Array, ArrayRef, RecordBatch, Scalar, make_array};
+use arrow_buffer::NullBuffer;
 use arrow_ord::cmp::{gt, lt};
 use arrow_schema::DataType;
 use icefield_format::encryption::HiddenBytes;
@@ -40,8 +41,8 @@ pub(super) fn check(check: &Check<'_>, at: At<'_>, entry: &ManifestEntry) -> Res
         },
     };
     let schema = &schema;
-    let columns: Vec<CheckedColumn<'_>> =
-        schema.fields().iter().map(|field| CheckedColumn::of(field, file)).collect::<Result<_>>()?;
+    let mut columns: Vec<CheckedColumn<'_>> = Vec::new();
+    CheckedColumn::add_all(&mut columns, schema.fields(), &[], file);
     let mapping = check.metadata.property(NAME_MAPPING_PROPERTY).and_then(|text| NameMapping::parse(text).ok());
     let wanted = Wanted { name_mapping: mapping.map(Arc::new), ..Wanted::new(schema.clone(), schema.clone()) };
     let planned = PlannedSpec { partition_type: spec.partition_type(schema), spec: spec.clone() };
@@ -66,8 +67,10 @@ pub(super) fn check(check: &Check<'_>, at: At<'_>, entry: &ManifestEntry) -> Res
     for batch in task::rows(ReadTask { wanted: Arc::new(wanted), parts: vec![part] }, check.storage, None)? {
         let batch = batch?;
         rows = rows.saturating_add(i64::try_from(batch.num_rows()).unwrap_or(i64::MAX));
-        for (column, values) in columns.iter().zip(batch.columns()) {
-            seen.entry(column.field.id).or_default().add(column, values)?;
+        for column in &columns {
+            if let Some(values) = column.values(&batch) {
+                seen.entry(column.field.id).or_default().add(column, &values)?;
+            }
         }
         if file.content == FileContent::Data {
             check_partition(check, at, file, schema, &batch)?;
@@ -91,6 +94,8 @@ pub(super) fn check(check: &Check<'_>, at: At<'_>, entry: &ManifestEntry) -> Res
 /// A column with what a manifest says of it.
 struct CheckedColumn<'a> {
     field: &'a Field,
+    /// The places of the column, and of the fields within it that lead to this one.
+    path: Vec<usize>,
     lower: Option<Value>,
     upper: Option<Value>,
 }
@@ -105,7 +110,31 @@ struct SeenValues {
 }
 
 impl<'a> CheckedColumn<'a> {
-    fn of(field: &'a Field, file: &DataFile) -> Result<Self> {
+    /// Adds columns, and those within structs. Metrics of lists and maps do not count rows.
+    fn add_all(columns: &mut Vec<Self>, fields: &'a [Field], above: &[usize], file: &DataFile) {
+        for (place, field) in fields.iter().enumerate() {
+            let path: Vec<usize> = above.iter().copied().chain([place]).collect();
+            if let Type::Struct(within) = &field.ty {
+                Self::add_all(columns, &within.fields, &path, file);
+            }
+            columns.push(Self::of(field, path, file));
+        }
+    }
+
+    /// The values of a batch; null where a struct is that has them.
+    fn values(&self, batch: &RecordBatch) -> Option<ArrayRef> {
+        let (first, within) = self.path.split_first()?;
+        let mut values = batch.columns().get(*first)?.clone();
+        for place in within {
+            let parent = values.as_struct_opt()?;
+            let child = parent.columns().get(*place)?;
+            let nulls = NullBuffer::union(parent.nulls(), child.nulls());
+            values = make_array(child.to_data().into_builder().nulls(nulls).build().ok()?);
+        }
+        Some(values)
+    }
+
+    fn of(field: &'a Field, path: Vec<usize>, file: &DataFile) -> Self {
         let bound = |pairs: &Option<Vec<(i32, Vec<u8>)>>| {
             let Type::Primitive(ty) = &field.ty else { return None };
             let comparable = !matches!(
@@ -127,12 +156,16 @@ impl<'a> CheckedColumn<'a> {
             other => other,
         };
         let (lower, upper) = (signed(bound(&file.lower_bounds), -0.0), signed(bound(&file.upper_bounds), 0.0));
-        Ok(Self { field, lower, upper })
+        Self { field, path, lower, upper }
     }
 
     fn compare(&self, check: &Check<'_>, at: At<'_>, file: &DataFile, seen: &SeenValues) {
         let id = self.field.id;
-        let count = |pairs: &Option<Vec<(i32, i64)>>| pairs.iter().flatten().find(|(of, _)| *of == id).map(|one| one.1);
+        // Within structs, only Parquet's counts are of all rows: ORC's leave out those without a struct.
+        let is_of_rows = self.path.len() == 1 || file.file_format.eq_ignore_ascii_case("parquet");
+        let count = |pairs: &Option<Vec<(i32, i64)>>| {
+            pairs.iter().flatten().find(|(of, _)| *of == id && is_of_rows).map(|one| one.1)
+        };
         if let (Some(nulls), Type::Primitive(_)) = (count(&file.null_value_counts), &self.field.ty) {
             at.same("rows-null-count", &shown(check, "null_value_counts", id), seen.nulls, nulls);
         }

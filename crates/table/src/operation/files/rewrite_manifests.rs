@@ -31,6 +31,8 @@ pub type Choice = dyn Fn(&[ManifestFile]) -> Result<Vec<bool>> + Send + Sync;
 pub struct RewriteManifests {
     clustering: Option<Box<Clustering>>,
     choice: Option<Box<Choice>>,
+    /// Whether manifests of delete files are clustered as well.
+    of_deletes: bool,
     deleted: Vec<String>,
     added: Vec<ManifestFile>,
     done: Option<LastAttempt>,
@@ -73,6 +75,11 @@ impl RewriteManifests {
     /// Rewrites all data manifests, with entries grouped by the keys of `clustering`.
     pub fn cluster_by(&mut self, clustering: Box<Clustering>) {
         self.clustering = Some(clustering);
+    }
+
+    /// Rewrites delete manifests as well, apart from data manifests.
+    pub fn with_delete_manifests(&mut self) {
+        self.of_deletes = true;
     }
 
     /// Limits the rewrite to manifests that `choice` selects.
@@ -134,16 +141,17 @@ impl RewriteManifests {
     /// The manifests to rewrite.
     fn chosen(&self, older: &[ManifestFile]) -> Result<Vec<ManifestFile>> {
         let wanted = |manifest: &&ManifestFile| {
-            manifest.content == ManifestContent::Data && !self.deleted.contains(&manifest.manifest_path)
+            (self.of_deletes || manifest.content == ManifestContent::Data)
+                && !self.deleted.contains(&manifest.manifest_path)
         };
-        let data: Vec<ManifestFile> = older.iter().filter(wanted).cloned().collect();
-        let Some(choice) = &self.choice else { return Ok(data) };
-        let chosen = choice(&data)?;
-        if chosen.len() != data.len() {
-            let (wanted, found) = (data.len(), chosen.len());
+        let all: Vec<ManifestFile> = older.iter().filter(wanted).cloned().collect();
+        let Some(choice) = &self.choice else { return Ok(all) };
+        let chosen = choice(&all)?;
+        if chosen.len() != all.len() {
+            let (wanted, found) = (all.len(), chosen.len());
             return Err(Error::invalid(format!("expected an answer for each of {wanted} manifests, got {found}")));
         }
-        Ok(data.into_iter().zip(chosen).filter_map(|(manifest, chosen)| chosen.then_some(manifest)).collect())
+        Ok(all.into_iter().zip(chosen).filter_map(|(manifest, chosen)| chosen.then_some(manifest)).collect())
     }
 
     /// Writes the manifests that replace those of the parent.
@@ -210,6 +218,7 @@ impl fmt::Debug for RewriteManifests {
         f.debug_struct("RewriteManifests")
             .field("clusters", &self.clustering.is_some())
             .field("chooses", &self.choice.is_some())
+            .field("of_deletes", &self.of_deletes)
             .field("deleted", &self.deleted)
             .field("added", &self.added.len())
             .finish_non_exhaustive()

@@ -13,7 +13,7 @@ use icefield_format::value::Value;
 use super::checked_rows::CheckedRows;
 use super::matching::Matches;
 use super::replace_rows::{NewRows, RowOptions, RowsReplaced, replace_widened, replace_with, write};
-use super::row_change::{Command, Isolation};
+use super::row_change::{Command, FileCounts, Isolation};
 use super::widened::Widened;
 use crate::commit::{SnapshotProducer, Transaction};
 use crate::error::{Error, Result};
@@ -126,7 +126,7 @@ impl Transaction {
             rows_added: added.iter().map(|file| file.record_count).sum(),
             ..RowsReplaced::default()
         };
-        result.files.dropped = candidates.files().count();
+        result.files = FileCounts::of_dropped(candidates.files());
         result.files = result.files.with_added(&added);
         if options.dry_run {
             return Ok(result);

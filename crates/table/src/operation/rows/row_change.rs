@@ -198,6 +198,8 @@ pub struct ChangedFiles {
 pub struct FileCounts {
     /// Data files that are removed because they lose all rows.
     pub dropped: usize,
+    /// Total size of these files, in bytes.
+    pub dropped_bytes: i64,
     /// Data files that are rewritten without some rows.
     pub rewritten: usize,
     /// Data files that get a delete file or a deletion vector.
@@ -211,6 +213,15 @@ pub struct FileCounts {
 }
 
 impl FileCounts {
+    /// Counts of files that are removed unread.
+    pub(crate) fn of_dropped<'a>(files: impl Iterator<Item = &'a DataFile>) -> Self {
+        files.fold(Self::default(), |sum, file| Self {
+            dropped: sum.dropped + 1,
+            dropped_bytes: sum.dropped_bytes.saturating_add(file.file_size_in_bytes),
+            ..sum
+        })
+    }
+
     /// The same counts, with these files of new rows.
     #[must_use]
     pub fn with_added(self, files: &[DataFile]) -> Self {
@@ -266,11 +277,13 @@ impl<'a> Removals<'a> {
 
     /// Counts of the files that are affected.
     pub fn counts(&self) -> FileCounts {
+        let bytes = |files: &[&MatchedFile]| files.iter().map(|file| file.file.file_size_in_bytes).sum();
         FileCounts {
             dropped: self.dropped.len(),
+            dropped_bytes: bytes(&self.dropped),
             rewritten: self.rewritten.len(),
             marked: self.marked.len(),
-            rewritten_bytes: self.rewritten.iter().map(|file| file.file.file_size_in_bytes).sum(),
+            rewritten_bytes: bytes(&self.rewritten),
             ..FileCounts::default()
         }
     }

@@ -50,7 +50,9 @@ impl RowChangePlan {
             let whole = removals.write(storage, self.table(), Names::Alone(self.write().operation))?;
             changed.removed.extend(whole.removed);
             changed.removed_deletes.extend(whole.removed_deletes);
-            done.files.dropped += removals.counts().dropped;
+            let counts = removals.counts();
+            done.files.dropped += counts.dropped;
+            done.files.dropped_bytes = done.files.dropped_bytes.saturating_add(counts.dropped_bytes);
             done.rows_removed = done.rows_removed.saturating_add(removals.rows());
         }
         let added: Vec<DataFile> = added.into_iter().flatten().collect();
@@ -110,7 +112,10 @@ fn collect(
         }
         let file = &candidate.file;
         match of_file.fate {
-            FateForm::Dropped => counts.dropped += 1,
+            FateForm::Dropped => {
+                counts.dropped += 1;
+                counts.dropped_bytes = counts.dropped_bytes.saturating_add(file.file.file_size_in_bytes);
+            }
             FateForm::Rewritten => {
                 counts.rewritten += 1;
                 counts.rewritten_bytes = counts.rewritten_bytes.saturating_add(file.file.file_size_in_bytes);

@@ -12,7 +12,7 @@ use crate::operation::matching::Matches;
 use crate::operation::overwrite_rows::of_partitions;
 use crate::operation::replace_partitions::ReplacePartitions;
 use crate::operation::replace_rows::RowsReplaced;
-use crate::operation::row_change::{Command, Isolation};
+use crate::operation::row_change::{Command, FileCounts, Isolation};
 use crate::storage::Storage;
 use crate::write::WritePlan;
 
@@ -56,7 +56,7 @@ pub(crate) fn replace_written(
         rows_added: added.iter().map(|file| file.record_count).fold(0, i64::saturating_add),
         ..RowsReplaced::default()
     };
-    done.files.dropped = candidates.files().count();
+    done.files = FileCounts::of_dropped(candidates.files());
     done.files = done.files.with_added(&added);
     let content = ReplacePartitions::of_files(added, plan.head(&options.branch), isolation == Isolation::Serializable)?;
     let (requirements, updates) = plan.widening();
