@@ -289,7 +289,8 @@ test-random: need-rust $(STAMPS)/extension $(STAMPS)/java $(JAVA_VENV)/installed
 	@ICEFIELD_RANDOM_CASES=$(CASES) ICEFIELD_RANDOM_SEED=$(SEED) $(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python \
 		$(PYTEST) -q tests/interop/test_random_plans.py tests/interop/test_random_histories.py \
 		tests/interop/test_random_changes.py tests/interop/test_random_statements.py \
-		tests/interop/test_statements_beside_java.py tests/laws tests/hostile/test_delete_mutants.py tests/hostile/test_killed_writers.py \
+		tests/interop/test_statements_beside_java.py tests/interop/test_compaction_beside_java.py \
+		tests/interop/test_maintained_golden_tables.py tests/laws tests/hostile/test_delete_mutants.py tests/hostile/test_killed_writers.py \
 		tests/unit/test_variants.py
 	$(call say,all golden commits and filters; executors that are killed; all golden tables and filters in Spark)
 	@ICEFIELD_ALL_CASES=1 $(PYTEST) -q -n 2 --dist worksteal tests/golden
