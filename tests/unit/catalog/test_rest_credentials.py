@@ -201,7 +201,7 @@ def test_what_a_signer_is_asked(server: Server) -> None:
 
 def test_when_credentials_are_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time() * 1000
-    monkeypatch.setattr(credentials, "_now_ms", lambda: now)
+    monkeypatch.setattr(credentials, "now_ms", lambda: now)
     names = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms.acc")
     for life, due in [(3_600_000, 3_300_000), (60_000, 30_000), (-5000, -2500)]:
         found = vended({"config": dict.fromkeys(names, str(int(now + life)))}, LOCATION, {})

@@ -107,7 +107,7 @@ def test_a_token_is_renewed_before_it_expires_by_one_thread(
 ) -> None:
     guard.life = 1000
     now = time.time()
-    monkeypatch.setattr("icefield.catalog.rest.oauth.time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr("icefield.catalog.rest.login.oauth.time", SimpleNamespace(time=lambda: now))
     catalog = ice.load_catalog("c", uri=server.uri, credential="me:hush")
     with ThreadPoolExecutor(8) as pool:
         for seconds, tokens in ((0, 1), (890, 1), (20, 2), (890, 2), (20, 3)):
