@@ -94,7 +94,7 @@ def rows_of(table: ice.Table) -> dict[int, list[dict[str, Any]]]:
     return found
 
 
-def opened_alone(copied: ice.table.copies.CopiedTable, source: Path) -> tuple[dict[int, Any], list[Any]]:
+def opened_alone(copied: ice.table.maintenance.copies.CopiedTable, source: Path) -> tuple[dict[int, Any], list[Any]]:
     """Read a copy and check it, while the source is away."""
     away = source.with_name(f"{source.name}-away")
     source.rename(away)
@@ -237,7 +237,7 @@ def test_the_procedure_lists_what_another_program_copies(catalog: ice.Catalog, t
     assert done["file_list_location"] == f"{tmp_path}/staging/file-list"
     staged(done["file_list_location"])
     metadata = f"{target}/metadata/{done['latest_version']}"
-    copied = ice.table.copies.CopiedTable(metadata, None, 0, 0, 0, 0, 0)
+    copied = ice.table.maintenance.copies.CopiedTable(metadata, None, 0, 0, 0, 0, 0)
     assert opened_alone(copied, source) == (rows_of(table), [])
 
 
