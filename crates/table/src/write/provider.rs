@@ -57,6 +57,11 @@ pub fn check(properties: &StringMap) -> Result<()> {
     }
 }
 
+/// Whether properties name a provider, which may read any of them.
+pub(crate) fn is_named(properties: &StringMap) -> bool {
+    named(properties).is_some()
+}
+
 fn named(properties: &StringMap) -> Option<(&'static str, &str)> {
     let of_both = [&PY_LOCATION_PROVIDER_IMPL, &LOCATION_PROVIDER_IMPL];
     of_both.into_iter().find_map(|property| Some((property.name, property.read(properties)?)))

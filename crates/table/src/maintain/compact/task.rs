@@ -28,6 +28,7 @@ use crate::runtime;
 use crate::storage::Storage;
 use crate::stream::BatchStream;
 use crate::write::curve::{Curve, CurveKind};
+use crate::write::provider;
 use crate::write::wire as files_wire;
 
 const TASK: Kind = Kind { magic: *b"ICECOMP\x01", name: "a task of a compaction" };
@@ -215,8 +216,9 @@ impl GroupTask {
                 key_bytes: *key_bytes,
             },
         };
-        // Other properties may be secrets of catalogs and their users.
-        let needed = self.table.properties().iter().filter(|(name, _)| is_needed(name));
+        // Other properties may be secrets of catalogs and their users. A location provider reads any of them.
+        let all = provider::is_named(self.table.properties());
+        let needed = self.table.properties().iter().filter(|(name, _)| all || is_needed(name));
         let properties = needed.map(|(name, value)| (name.clone(), value.clone())).collect();
         let form = TaskForm {
             table: self.table.without_history(properties).to_json_value(),
