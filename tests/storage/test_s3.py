@@ -202,7 +202,8 @@ def test_the_server_of_a_catalog_signs_all_requests(endpoint: str, tmp_path: Pat
         table.append(rows)
         assert {method for method, _ in asked} == {"PUT", "POST"}  # a large file takes several requests
         assert [uri for _, uri in asked if "uploadId=" in uri]
-        again = ice.load_catalog("c", type="rest", uri=server.uri, token="of-the-user").load_table("n.t")
+        given = {"token": "of-the-user", "rest.client.executors-get-token": "true"}
+        again = ice.load_catalog("c", type="rest", uri=server.uri, **given).load_table("n.t")
         assert again.scan(selected_fields=("id",)).to_arrow().to_pydict() == {"id": list(range(10))}
         # A worker, which has the token and nothing else of the catalog.
         storage = pickle.loads(pickle.dumps(again.storage))

@@ -102,7 +102,9 @@ def test_rows_are_counted_and_deleted(run, load):
     assert run("table", "count", "a.t") == "3\n"
     assert json.loads(run("table", "count", "a.t", "id > 1", "--json")) == {"table": "a.t", "rows": 2}
     planned = run("table", "delete", "a.t", "id > 1", "--dry-run")
-    assert planned.startswith("would delete 2 rows of table a.t; data files: 0 added (0 B), 0 removed (0 B), 1 rewritten (")
+    assert planned.startswith(
+        "would delete 2 rows of table a.t; data files: 0 added (0 B), 0 removed (0 B), 1 rewritten ("
+    )
     document = json.loads(run("table", "delete", "a.t", "id > 1", "--dry-run", "--json"))
     assert (document["rows"], document["files-rewritten"], document["bytes-rewritten"] > 0) == (2, 1, True)
     assert "not confirmed: delete 2 rows of table a.t; pass --yes" in run("table", "delete", "a.t", "id > 1", code=2)

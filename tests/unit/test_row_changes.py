@@ -90,7 +90,9 @@ def test_files_that_match_whole_are_not_read(tmp_path: Path) -> None:
     assert len(before) == 4
     for path in before:
         path.write_bytes(b"unreadable")
-    assert table.delete("v = 1") == RowsChanged(1, 0, 1, 0, 0, 0)
+    done = table.delete("v = 1")
+    assert done == RowsChanged(1, 0, 1, 0, 0, 0, bytes_removed=done.bytes_removed)
+    assert done.bytes_removed > len(b"unreadable")
     assert table.delete("id >= 7") == RowsChanged(3, 0, 1, 0, 0, 0)
     assert table.current_snapshot().summary["operation"] == "delete"
     assert files(tmp_path) == before
