@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ __all__ = ["Entra", "Google"]
 _MARGIN = 60.0
 
 
-class _Cloud:
+class _Cloud(ABC):
     """A token of a cloud, which its library renews."""
 
     is_lasting = False
@@ -30,9 +31,9 @@ class _Cloud:
     def __init__(self) -> None:
         self._asking = ProcessLock()
 
+    @abstractmethod
     def _token(self, *, refused: str | None = None) -> str:
         """Return a token that is valid for a while, and another than the one that the server refused."""
-        raise NotImplementedError
 
     def token(self) -> str | None:
         """Return the token."""
