@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from icefield._core import Storage, TableState
 from icefield._inputs.arguments import property_texts
@@ -151,10 +151,11 @@ class Catalog(TableCatalog[Table, Transaction, CreateTableTransaction]):
     _reporter: tuple[Reporter | None, Callable[[Report], object] | None] | None = None
 
     @property
-    def metrics_reporter(self) -> Reporter | None:
+    def metrics_reporter(self) -> Any:
         """What takes the reports about scans and commits (`icefield.metrics`); None without one.
 
         It is made as the property ``metrics-reporter-impl`` says, once, and may also be set. It is not pickled.
+        Its type is that of the class which the property names, so that a type checker lets you use what that class has.
         """
         return self._reporters[0]
 
