@@ -24,10 +24,14 @@ if TYPE_CHECKING:
 PACKAGES = (
     "icefield.catalog",
     "icefield.cli",
+    "icefield.distributed",
+    "icefield.encryption",
     "icefield.maintenance",
     "icefield.orc",
+    "icefield.procedures",
     "icefield.spark",
     "icefield.table",
+    "icefield.view",
 )
 #: Of their modules those that users import, or whose classes their calls return.
 PUBLIC = {

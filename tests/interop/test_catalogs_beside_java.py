@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import subprocess
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +14,7 @@ import pytest
 
 import icefield as ice
 from catalog.laws import LAWS, World
+from worlds.servers.maven import jars
 
 if TYPE_CHECKING:
     from .conftest import Java
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.interop
 
 ROWS = pa.table({"id": [1, 2], "region": ["eu", "us"]})
-CENTRAL = "https://repo1.maven.org/maven2"
 #: What the metastore needs before PySpark's jars: the path, and the SHA-256 of each.
 JARS = {
     "org/apache/hive/hive-standalone-metastore/3.1.3/hive-standalone-metastore-3.1.3.jar": (
@@ -38,24 +36,6 @@ JARS = {
 }
 
 
-def jars() -> list[str]:
-    """The jars of the metastore, downloaded once into the cache of this machine."""
-    folder = Path.home() / ".cache" / "icefield" / "jars"
-    folder.mkdir(parents=True, exist_ok=True)
-    made = []
-    for path, digest in JARS.items():
-        jar = folder / Path(path).name
-        if not jar.exists() or hashlib.sha256(jar.read_bytes()).hexdigest() != digest:
-            with urllib.request.urlopen(f"{CENTRAL}/{path}", timeout=60) as answer:
-                content = answer.read()
-            assert hashlib.sha256(content).hexdigest() == digest, path
-            new = jar.with_suffix(f".{os.getpid()}")
-            new.write_bytes(content)
-            new.replace(jar)
-        made.append(str(jar))
-    return made
-
-
 @pytest.fixture(scope="module")
 def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     home = os.environ.get("JAVA_HOME")
@@ -66,7 +46,7 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
     spark = importlib.util.find_spec("pyspark")
     assert spark is not None
     assert spark.origin is not None
-    path = os.pathsep.join([*jars(), str(Path(spark.origin).parent / "jars" / "*")])
+    path = os.pathsep.join([*jars(JARS), str(Path(spark.origin).parent / "jars" / "*")])
     folder = tmp_path_factory.mktemp("hive")
     log = folder / "java.log"
     with log.open("w") as errors:

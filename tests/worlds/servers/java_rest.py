@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import subprocess
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-CENTRAL = "https://repo1.maven.org/maven2"
+from worlds.servers.maven import jars
+
 #: What the server needs beside PySpark's jars: the path, and the SHA-256 of each.
 JARS = {
     "org/apache/iceberg/iceberg-core/1.11.0/iceberg-core-1.11.0.jar": (
@@ -44,24 +43,6 @@ JARS = {
 }
 
 
-def jars() -> list[str]:
-    """The jars of the server, downloaded once into the cache of this machine."""
-    folder = Path.home() / ".cache" / "icefield" / "jars"
-    folder.mkdir(parents=True, exist_ok=True)
-    made = []
-    for path, digest in JARS.items():
-        jar = folder / Path(path).name
-        if not jar.exists() or hashlib.sha256(jar.read_bytes()).hexdigest() != digest:
-            with urllib.request.urlopen(f"{CENTRAL}/{path}", timeout=60) as answer:
-                content = answer.read()
-            assert hashlib.sha256(content).hexdigest() == digest, path
-            new = jar.with_suffix(f".{os.getpid()}")
-            new.write_bytes(content)
-            new.replace(jar)
-        made.append(str(jar))
-    return made
-
-
 def _program(name: str) -> str:
     home = os.environ.get("JAVA_HOME")
     return f"{home}/bin/{name}" if home else name
@@ -79,7 +60,7 @@ def served_by_java(folder: Path) -> Iterator[str]:
     spark = importlib.util.find_spec("pyspark")
     assert spark is not None
     assert spark.origin is not None
-    path = os.pathsep.join([*jars(), str(Path(spark.origin).parent / "jars" / "*")])
+    path = os.pathsep.join([*jars(JARS), str(Path(spark.origin).parent / "jars" / "*")])
     source = str(Path(__file__).parents[2] / "interop" / "RestServer.java")
     log = folder / "java.log"
     with log.open("w") as errors:
