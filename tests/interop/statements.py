@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from documented import DOCUMENTED
+
 Steps = list[Any]
 
 #: Every type that both have.
@@ -579,19 +581,7 @@ STORIES: dict[str, Steps | tuple[Steps, dict[str, str]]] = {
             "spark.sql.iceberg.check-ordering": "false",
         },
     ),
-    "place columns": [
-        created(3),
-        "INSERT INTO cat.db.T VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)",
-        "INSERT INTO cat.db.T VALUES (4, 'a', 1)",
-        "SELECT id, _spec_id, _pos, _file IS NOT NULL FROM cat.db.T WHERE _pos = 0",
-        "SELECT id, _row_id, _last_updated_sequence_number FROM cat.db.T",
-        "SELECT count(DISTINCT t._file) FROM cat.db.T t",
-        "SELECT *, _row_id FROM cat.db.T WHERE id > 1",
-        "SELECT t._pos, t.* FROM cat.db.T t WHERE t._row_id = 1",
-        "SELECT count(*), max(_pos) FROM cat.db.T VERSION AS OF {0}",
-        "UPDATE cat.db.T SET n = 7 WHERE id = 3",
-        "SELECT id, _row_id, _last_updated_sequence_number FROM cat.db.T",
-    ],
+    **DOCUMENTED,
 }
 
 #: Stories of `make test`.

@@ -124,6 +124,10 @@ QUERIES = [
     ("CALL c.system.rewrite_data_files(table => 'db.t', where => 'ID = 9', sort_order => 'NAME')", [(0, 0, 0, 0, 0)]),
     ("CALL c.system.rewrite_position_delete_files(table => 'db.t', where => 'ID = 9')", [(0, 0, 0, 0)]),
     ("CALL c.system.rewrite_data_files(table => 'db.t', where => 'id = 9 and NAME = \"foo\"')", [(0, 0, 0, 0, 0)]),
+    ("CALL c.system.rewrite_data_files(table => 'db.t', where => 'c.system.bucket(9, id) = 9')", [(0, 0, 0, 0, 0)]),
+    ("CALL c.system.rewrite_data_files(table => 'db.t', where => 'd.system.bucket(9, id) = 9')",
+     "line 1, column 6: filter: expression at character 16"),
+    ("SELECT c.system.year(DATE '1972-01-02')", "AnalysisException: "),
     ("CALL c.system.ancestors_of(tabel => 'db.t')", "unknown parameter 'tabel'; did you mean table?"),
 ]  # fmt: skip
 

@@ -248,7 +248,7 @@ class Run:
 
     def private_edits(self, piece: Piece, private: Private) -> list[Edit]:
         """Replace the tables and views of icefield that a piece names by names of private views to be created."""
-        edits = list(transforms_in(self.statement, piece, self._has_catalog))
+        edits = list(transforms_in(self.statement, piece, self.has_catalog))
         if edits:
             functions.register(self.spark)
         edits += [] if self.home is not None else self._current(piece)
@@ -269,7 +269,7 @@ class Run:
                 edits.append(Edit(use.star.start, use.star.end, source.star(use.star.qualifier)))
         return edits
 
-    def _has_catalog(self, name: str | None) -> bool:
+    def has_catalog(self, name: str | None) -> bool:
         """Return whether a catalog is one of icefield; without a name that of the view, or the current one."""
         if name is None:
             return self.home is not None or self.names.current is not None

@@ -10,11 +10,12 @@ from icefield.spark.sql.queries import Edit
 if TYPE_CHECKING:
     from icefield.spark.sql.grammar.text import Piece, Statement
 
-__all__ = ["transforms_in"]
+__all__ = ["PREFIX", "transforms_in"]
 
-_PERIODS = ("year", "month", "day", "hour")
-#: The functions of Java's catalogs, and what icefield registers for them.
-_CALLED = {name: f"icefield_{name}" for name in ("bucket", "truncate", *_PERIODS, *(f"{one}s" for one in _PERIODS))}
+#: What icefield registers for a function begins so.
+PREFIX = "icefield_"
+#: The functions of Java's catalogs.
+_CALLED = ("bucket", "truncate", "years", "months", "days", "hours")
 _VERSION = "iceberg_version"
 
 
@@ -51,4 +52,4 @@ def transforms_in(statement: Statement, piece: Piece, is_ours: Callable[[str | N
             continue
         if known == _VERSION:
             raise statement.refusal(begin, "iceberg_version() is that of the Java library, which is not here")
-        yield Edit(begin, name.end, _CALLED[known])
+        yield Edit(begin, name.end, PREFIX + known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from pyspark.errors import PySparkException
@@ -19,10 +20,13 @@ from icefield.spark.changing.compacting import compact
 from icefield.spark.changing.conditions import found
 from icefield.spark.columns.names import quoted
 from icefield.spark.reads.changes import changes
+from icefield.spark.sql.grammar.text import Piece, Statement
+from icefield.spark.sql.queries import edited
 from icefield.spark.sql.statements.migrating import migrate
+from icefield.spark.sql.transforms import PREFIX, transforms_in
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from icefield.catalog import Catalog
     from icefield.expressions import RowFilter
@@ -51,7 +55,7 @@ def call(run: Run, parsed: Call) -> DataFrame:
         name = _own_name(run, target, cast("tuple[str, ...]", arguments["table"]))
         if isinstance(where := arguments.get("where"), str):
             schema_of_rows = target.catalog.load_table(name).schema()
-            arguments |= {"where": _where(run.spark, schema_of_rows, where, case_sensitive=run.case_sensitive)}
+            arguments |= {"where": _where(run, schema_of_rows, where)}
         if procedure.name == "create_changelog_view":
             rows = [_changelog_view(run, target.catalog, {**arguments, "table": name})]
         elif procedure.name == "migrate":
@@ -69,20 +73,31 @@ def call(run: Run, parsed: Call) -> DataFrame:
     return run.result(schema, rows)
 
 
-def _where(spark: SparkSession, schema: Schema, text: str, *, case_sensitive: bool) -> RowFilter:
-    """Return the filter that a procedure is given.
+def _where(run: Run, schema: Schema, text: str) -> RowFilter:
+    """Return the filter that a procedure is given, in which functions of a catalog are the transforms of filters.
 
     What is none of icefield's filters is taken as Spark's SQL, if Iceberg has all of it as a filter: there text may
     stand in double quotes, as it does in Iceberg's documentation.
     """
+    own = _with_transforms(run, text)
     try:
-        expression_of(text).bind(schema, case_sensitive)
+        expression_of(own).bind(schema, run.case_sensitive)
     except InvalidArgumentError:
         with suppress(PySparkException):
-            known = found(spark, text, schema)
+            known = found(run.spark, text, schema)
             if known.column is None:
                 return known.filter
-    return text
+    return own
+
+
+def _with_transforms(run: Run, text: str) -> str:
+    """Return a condition with ``bucket(16, id)`` for ``catalog.system.bucket(16, id)``."""
+    try:
+        condition = Statement(text)
+    except InvalidArgumentError:
+        return text
+    calls = transforms_in(condition, Piece(0, len(text)), run.has_catalog)
+    return edited(text, [replace(one, text=one.text.removeprefix(PREFIX)) for one in calls])
 
 
 def _own_name(run: Run, target: Target, parts: tuple[str, ...]) -> tuple[str, ...]:
