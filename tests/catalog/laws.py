@@ -13,7 +13,7 @@ import pytest
 
 import icefield as ice
 from icefield.catalog.pointer import PointerCatalog
-from icefield.errors import MissingFileError
+from icefield.errors import MissingFileError, NoSuchViewError
 
 ROWS = pa.table({"id": [1, 2], "region": ["eu", "us"]})
 OTHERS = pa.table({"id": [7], "name": ["a"]})
@@ -35,7 +35,10 @@ class World:
     renames: bool = True
     #: Whether the files of a dropped table stay.
     keeps_files: bool = True
-    #: Whether all of `NAMES` are names of tables.
+    #: Whether it has views.
+    views: bool = False
+    #: The names that are tried, and whether all of them are names of tables.
+    names: tuple[str, ...] = NAMES
     any_name: bool = True
     #: Threads and commits of each in the race.
     race: tuple[int, int] = (4, 25)
@@ -241,6 +244,46 @@ def staged_tables_appear_with_their_rows(world: World) -> None:
 
 
 @law
+def views_are_created_replaced_renamed_and_dropped(world: World) -> None:
+    catalog = world.open()
+    db = world.namespace(catalog)
+    if not world.views:
+        with pytest.raises(ice.UnsupportedFeatureError, match=r"Catalog 'c' has no views"):
+            catalog.create_view(f"{db}.v", ROWS.schema, {"spark": "SELECT 1"})
+        assert (list(catalog.list_views(db)), catalog.view_exists(f"{db}.v")) == ([], False)
+        return
+    made = catalog.create_view(f"{db}.v", ROWS.schema, {"spark": "SELECT 1", "trino": "2"}, properties={"a": "ß 'b'"})
+    table = catalog.create_table(f"{db}.t", ROWS.schema)
+    again = world.open().load_view(f"{db}.v")
+    assert (again.name(), again.uuid(), again.schema()) == ((db, "v"), made.uuid(), made.schema())
+    assert (again.queries, again.properties["a"]) == ({"spark": "SELECT 1", "trino": "2"}, "ß 'b'")
+    assert (catalog.list_views(db), catalog.list_tables(db)) == ([(db, "v")], [(db, "t")])
+    assert (catalog.view_exists(f"{db}.v"), catalog.view_exists(f"{db}.t")) == (True, False)
+    # Tables and views share their names.
+    for create in (
+        lambda: catalog.create_view(f"{db}.t", ROWS.schema, {"spark": "SELECT 1"}),
+        lambda: catalog.create_view(f"{db}.v", ROWS.schema, {"spark": "SELECT 1"}),
+        lambda: catalog.create_table(f"{db}.v", ROWS.schema),
+        lambda: catalog.rename_view(f"{db}.v", table.name()),
+    ):
+        with pytest.raises(ice.TableAlreadyExistsError):
+            create()
+    catalog.replace_view(f"{db}.v", OTHERS.schema, {"spark": "SELECT 3", "trino": "4"})
+    again.refresh().update_properties({"c": "d"}, ["a"])
+    found = world.open().load_view(f"{db}.v")
+    assert (found.uuid(), found.queries) == (made.uuid(), {"spark": "SELECT 3", "trino": "4"})
+    assert (found.schema().column_names, len(found.versions)) == (["id", "name"], 2)
+    assert {key: found.properties.get(key) for key in "ac"} == {"a": None, "c": "d"}
+    assert catalog.rename_view(f"{db}.v", f"{db}.w").uuid() == made.uuid()
+    catalog.drop_view(f"{db}.w")
+    for call in (catalog.load_view, catalog.drop_view):
+        with pytest.raises(NoSuchViewError):
+            call(f"{db}.w")
+    catalog.drop_table(f"{db}.t")
+    catalog.drop_namespace(db)
+
+
+@law
 def properties_of_tables_are_set_and_removed(world: World) -> None:
     catalog = world.open()
     table = catalog.create_table(f"{world.namespace(catalog)}.t", ROWS.schema, properties={"a": "b", "c": "d"})
@@ -270,7 +313,7 @@ def names_are_taken_as_they_are_or_refused(world: World) -> None:
     catalog = world.open()
     db = world.namespace(catalog)
     taken = []
-    for name in NAMES:
+    for name in world.names:
         try:
             catalog.create_table((db, name), ROWS.schema)
         except (ice.InvalidArgumentError, ice.StorageError):

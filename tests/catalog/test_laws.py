@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import icefield as ice
-from catalog.laws import LAWS, World
+from catalog.laws import LAWS, NAMES, World
 from worlds.servers.java_rest import has_compiler, served_by_java
 from worlds.servers.rest import served
 
 
 def sqlite(folder: Path, _aws: dict[str, str]) -> World:
-    return World("sqlite", lambda: ice.load_catalog("c", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder)))
+    uri = f"sqlite:///{folder}/catalog.db"
+    return World("sqlite", lambda: ice.load_catalog("c", uri=uri, warehouse=str(folder)), views=True)
 
 
 def memory(_folder: Path, _aws: dict[str, str]) -> World:
     one = ice.load_catalog("c", type="in-memory")
-    return World("memory", lambda: one, race=(4, 10))
+    return World("memory", lambda: one, views=True)
 
 
 def folder(folder: Path, _aws: dict[str, str]) -> World:
@@ -35,12 +35,12 @@ def folder(folder: Path, _aws: dict[str, str]) -> World:
 
 def glue(folder: Path, aws: dict[str, str]) -> World:
     one = ice.load_catalog("c", type="glue", warehouse=str(folder), **aws)
-    return World("glue", lambda: one, levels=False, any_name=False, race=(3, 5))
+    return World("glue", lambda: one, levels=False, any_name=False)
 
 
 def dynamodb(folder: Path, aws: dict[str, str]) -> World:
     one = ice.load_catalog("c", type="dynamodb", warehouse=str(folder), **aws)
-    return World("dynamodb", lambda: one, race=(3, 5))
+    return World("dynamodb", lambda: one)
 
 
 WORLDS: list[Callable[[Path, dict[str, str]], World]] = [sqlite, memory, folder, glue, dynamodb]
@@ -76,17 +76,19 @@ def world(
                 lambda: ice.load_catalog("c", uri=f"thrift://127.0.0.1:{server.port}", **given),
                 levels=False,
                 any_name=False,
-                race=(4, 10),
             )
         return
     if make == "rest":
         with served(tmp_path_factory.mktemp("rest")) as server:
-            yield World("rest", lambda: ice.load_catalog("c", uri=server.uri), race=(4, 5))
+            server.config["overrides"] = {"view-endpoints-supported": "true"}
+            yield World("rest", lambda: ice.load_catalog("c", uri=server.uri), views=True)
         return
     if make == "servlet":
         if make not in places:
             uri = request.getfixturevalue("servlet")
-            places[make] = World("servlet", lambda: ice.load_catalog("c", uri=uri), any_name=False, race=(4, 5))
+            # Jetty takes no `%` in a path.
+            names = tuple(name for name in NAMES if "%" not in name)
+            places[make] = World("servlet", lambda: ice.load_catalog("c", uri=uri), views=True, names=names)
         yield places[make]
         return
     if make.__name__ not in places:
@@ -95,11 +97,9 @@ def world(
     yield places[make.__name__]
 
 
-#: Jetty takes no ``%`` in a path, so which names Java's server takes is in `test_rest_beside_java.py`.
-_OF_JAVA = [name for name in LAWS if name != "names_are_taken_as_they_are_or_refused"]
 CASES = [
     *((world, name) for world in (*WORLDS, "hive", "rest") for name in LAWS),
-    *(pytest.param("servlet", name, marks=pytest.mark.interop) for name in _OF_JAVA),
+    *(pytest.param("servlet", name, marks=pytest.mark.interop) for name in LAWS),
 ]
 
 
@@ -117,14 +117,3 @@ def test_names_that_glue_decides_about(aws: dict[str, str], tmp_path: Path) -> N
     lenient = {**aws, "glue.skip-name-validation": "true"}
     one = ice.load_catalog("c", type="glue", warehouse=str(tmp_path), **lenient)
     LAWS["names_are_taken_as_they_are_or_refused"](World("lenient", lambda: one))
-
-
-@pytest.mark.parametrize("make", [folder, glue, dynamodb])
-def test_catalogs_without_views_say_so(
-    make: Callable[[Path, dict[str, str]], World], tmp_path: Path, aws: dict[str, str]
-) -> None:
-    catalog = make(tmp_path, aws).open()
-    catalog.create_namespace("n")
-    with pytest.raises(ice.UnsupportedFeatureError, match=r"Catalog 'c' has no views"):
-        catalog.create_view("n.v", pa.schema([("id", pa.int64())]), {"spark": "SELECT 1 AS id"})
-    assert (list(catalog.list_views("n")), catalog.view_exists("n.v")) == ([], False)
