@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
@@ -106,26 +107,34 @@ def _by_partition(
 ) -> Callable[[pa.Table], pa.Array]:
     """Return a function that puts entries into groups of files of neighbouring partitions: so many of each content."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    files = table.inspect.files().select(["partition", "spec_id", "content"]).to_pylist()
+    files = table.inspect.files().select(["partition", "spec_id", "content"])
+    files = files.filter(pc.equal(files["spec_id"], spec_id))
     group: dict[tuple[int, tuple[Any, ...]], int] = {}
+    found = sorted(_keys(files["content"], files["partition"], names))
     for kind, count in counts.items():
-        of_kind = (file for file in files if (file["spec_id"], min(file["content"], 1)) == (spec_id, kind))
-        keys = sorted(_key(file["partition"], names) for file in of_kind)
-        group |= {(kind, key): place * count // len(keys) for place, key in enumerate(keys)}
+        keys = [key for key in found if key[0] == kind]
+        group |= {key: place * count // len(keys) for place, key in enumerate(keys)}
 
     def groups(entries: pa.Table) -> pa.Array:
-        files = entries["data_file"].to_pylist()
-        keys = ((min(file["content"], 1), _key(file["partition"], names)) for file in files)
-        return pa.array([group.get(key, 0) for key in keys], pa.int64())
+        about = (pc.struct_field(entries["data_file"], name) for name in ("content", "partition"))
+        return pa.array([group.get(key, 0) for key in _keys(*about, names)], pa.int64())
 
     return groups
 
 
-def _key(partition: Mapping[str, object], names: Sequence[str]) -> tuple[Any, ...]:
-    """Return partition values in an order, nulls first."""
-    values = (partition.get(name) for name in names)
-    return tuple((value is not None, 0 if value is None else value) for value in values)
+def _keys(
+    contents: pa.ChunkedArray, partitions: pa.ChunkedArray, names: Sequence[str]
+) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Return the content of files, data or deletes, with their partition values in an order, nulls first."""
+    import pyarrow.compute as pc
+
+    known = {field.name for field in partitions.type}
+    columns = [pc.struct_field(partitions, name).to_pylist() if name in known else repeat(None) for name in names]
+    values = zip(*columns, strict=False) if known else repeat((None,) * len(names))
+    for content, key in zip(contents.to_pylist(), values, strict=False):
+        yield min(content, 1), tuple((value is not None, 0 if value is None else value) for value in key)
 
 
 def _manifests(table: Table) -> dict[str, tuple[int, int, int]]:
