@@ -118,8 +118,8 @@ def _by_partition(
         group |= {key: place * count // len(keys) for place, key in enumerate(keys)}
 
     def groups(entries: pa.Table) -> pa.Array:
-        about = (pc.struct_field(entries["data_file"], name) for name in ("content", "partition"))
-        return pa.array([group.get(key, 0) for key in _keys(*about, names)], pa.int64())
+        contents, partitions = (pc.struct_field(entries["data_file"], name) for name in ("content", "partition"))
+        return pa.array([group.get(key, 0) for key in _keys(contents, partitions, names)], pa.int64())
 
     return groups
 
