@@ -125,13 +125,13 @@ class View:
 
     def history(self) -> list[ViewHistoryEntry]:
         """Return which version was the current one since when, the oldest first."""
-        return [
-            ViewHistoryEntry(int(one["timestamp-ms"]), int(one["version-id"])) for one in self.metadata["version-log"]
-        ]
+        entries = ((one.get("timestamp-ms"), one.get("version-id")) for one in self.metadata["version-log"])
+        return [ViewHistoryEntry(at, one) for at, one in entries if at is not None and one is not None]
 
     def schemas(self) -> dict[int, Schema]:
         """Return the columns of all versions, by the ids of the schemas."""
-        return {int(one["schema-id"]): Schema.from_json(json.dumps(one)) for one in self.metadata["schemas"]}
+        listed = ((one.get("schema-id"), one) for one in self.metadata["schemas"])
+        return {schema_id: Schema.from_json(json.dumps(one)) for schema_id, one in listed if schema_id is not None}
 
     def schema(self) -> Schema:
         """Return the columns of the current version."""

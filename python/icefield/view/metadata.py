@@ -46,6 +46,19 @@ _CODEC = "write.metadata.compression-codec"
 #: The most bytes of a metadata file, after decompression.
 _LARGEST = 1 << 28
 _LISTS = ("schemas", "versions", "version-log")
+#: What the members of a document are, and of the objects in its lists, where they are there.
+_KINDS: Mapping[str, type] = {"properties": dict, "current-version-id": int}
+_KINDS_IN: Mapping[str, Mapping[str, type]] = {
+    "schemas": {"schema-id": int},
+    "versions": {
+        "version-id": int,
+        "schema-id": int,
+        "timestamp-ms": int,
+        "default-namespace": list,
+        "summary": dict,
+    },
+    "version-log": {"version-id": int, "timestamp-ms": int},
+}
 
 
 @dataclass(frozen=True)
@@ -194,6 +207,16 @@ def checked(found: object, where: str) -> None:
         if isinstance(version, int) and version > _FORMAT:
             raise UnsupportedFeatureError(f"{where}: version {version} of the format of views is not supported")
         raise CorruptDataError(f"{where}: format-version: expected 1, got {version!r}", where, "/format-version")
+    _check_members(found, where)
+    current = found.get("current-version-id")
+    version = None if current is None else _by_id(found["versions"], "version-id", current)
+    if version is None:
+        raise CorruptDataError(f"{where}: there is no version {current!r}", where, "/current-version-id")
+    if version.get("schema-id") is None or _by_id(found["schemas"], "schema-id", version["schema-id"]) is None:
+        raise CorruptDataError(f"{where}: there is no schema {version.get('schema-id')!r}", where, "/versions")
+
+
+def _check_members(found: Mapping[str, Any], where: str) -> None:
     for name in ("view-uuid", "location"):
         if not isinstance(found.get(name), str):
             raise CorruptDataError(f"{where}: {name}: expected a text, got {found.get(name)!r}", where, f"/{name}")
@@ -201,12 +224,18 @@ def checked(found: object, where: str) -> None:
         listed = found.get(name)
         if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
             raise CorruptDataError(f"{where}: {name}: expected a list of objects", where, f"/{name}")
-    current = found.get("current-version-id")
-    version = _by_id(found["versions"], "version-id", current)
-    if version is None:
-        raise CorruptDataError(f"{where}: there is no version {current!r}", where, "/current-version-id")
-    if _by_id(found["schemas"], "schema-id", version.get("schema-id")) is None:
-        raise CorruptDataError(f"{where}: there is no schema {version.get('schema-id')!r}", where, "/versions")
+    _check_kinds(found, _KINDS, where, "")
+    for name, kinds in _KINDS_IN.items():
+        for place, one in enumerate(found[name]):
+            _check_kinds(one, kinds, where, f"/{name}/{place}")
+
+
+def _check_kinds(found: Mapping[str, Any], kinds: Mapping[str, type], where: str, place: str) -> None:
+    for name, kind in kinds.items():
+        value = found.get(name)
+        if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+            expected = {dict: "an object", list: "a list", int: "a number"}[kind]
+            raise CorruptDataError(f"{where}: {place}/{name}: expected {expected}", where, f"{place}/{name}")
 
 
 def _is_compressed(document: Document) -> bool:

@@ -326,6 +326,8 @@ def _etag(where: str) -> str:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    #: Otherwise the body waits for the acknowledgement of the headers.
+    disable_nagle_algorithm = True
     server: _Http
 
     def _handle(self) -> None:

@@ -99,8 +99,9 @@ class RestNamespaces(Catalog):
             self._missing_namespace(levels),
             {"removals": removed, "updates": updated},
         )
-        lists = [sorted(map(str, answer.get(name) or [])) for name in ("removed", "updated", "missing")]
-        return PropertiesUpdateSummary(*lists)
+        found = [answer.get(name) for name in ("removed", "updated", "missing")]
+        # The change is made, whatever the answer says about it.
+        return PropertiesUpdateSummary(*(sorted(map(str, one)) if isinstance(one, list) else [] for one in found))
 
     def namespace_exists(self, namespace: IdentifierLike) -> bool:
         """Return whether there is a namespace of this name."""
