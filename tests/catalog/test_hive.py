@@ -137,7 +137,7 @@ def test_a_table_that_another_program_locks(catalog: HiveCatalog, server: Handle
     unlocked = opened(server, tmp_path, **{"hive.lock-enabled": "false"})
     unlocked.load_table("db.t").append(ROWS)
     with pytest.raises(ice.InvalidArgumentError, match="lock-check-retries must be a number"):
-        opened(server, tmp_path, **{"lock-check-retries": "often"})._patience()
+        opened(server, tmp_path, **{"lock-check-retries": "often"})._lock_times()
 
 
 def test_a_lock_that_was_lost_stops_the_commit(

@@ -13,7 +13,7 @@ from icefield._inputs.identifiers import Identifier, IdentifierLike
 from icefield._inputs.secrets import revealed
 from icefield.catalog.base import PropertiesUpdateSummary
 from icefield.catalog.hive.client import Metastore, RefusedError, protocol
-from icefield.catalog.hive.locks import Patience, locked
+from icefield.catalog.hive.locks import LockTimes, locked
 from icefield.catalog.locations import absolute_location
 from icefield.catalog.metastore import (
     LOCATION,
@@ -101,7 +101,7 @@ class HiveCatalog(MetastoreCatalog):
             )
         return name
 
-    def _patience(self) -> Patience:
+    def _lock_times(self) -> LockTimes:
         given = revealed(self.properties)
 
         def number(name: str, default: float) -> float:
@@ -111,14 +111,14 @@ class HiveCatalog(MetastoreCatalog):
                 msg = f"catalog property {name} must be a number, got {given[name]!r}"
                 raise InvalidArgumentError(msg) from None
 
-        default = Patience()
-        looks = int(number("lock-check-retries", 0)) if "lock-check-retries" in given else None
-        return Patience(
-            number("lock-check-min-wait-time", default.first),
-            number("lock-check-max-wait-time", default.longest),
-            looks,
-            number("hive.lock-timeout-ms", default.total * 1000) / 1000,
-            number("hive.lock-heartbeat-interval-ms", default.beat * 1000) / 1000,
+        default = LockTimes()
+        retries = int(number("lock-check-retries", 0)) if "lock-check-retries" in given else None
+        return LockTimes(
+            number("lock-check-min-wait-time", default.min_wait),
+            number("lock-check-max-wait-time", default.max_wait),
+            retries,
+            number("hive.lock-timeout-ms", default.timeout * 1000) / 1000,
+            number("hive.lock-heartbeat-interval-ms", default.heartbeat_interval * 1000) / 1000,
         )
 
     # Pointers
@@ -249,8 +249,8 @@ class HiveCatalog(MetastoreCatalog):
             yield None
             return
         with nothing_sent():
-            patience = self._patience()
-        with locked(self._metastore, connection, database, name, patience) as lock:
+            times = self._lock_times()
+        with locked(self._metastore, connection, database, name, times) as lock:
             yield lock
 
     def _parameters(

@@ -16,26 +16,26 @@ from icefield.errors import CommitFailedException, CommitStateUnknownException, 
 if TYPE_CHECKING:
     from icefield.catalog.hive.client import Connection, Metastore
 
-__all__ = ["Lock", "Patience", "locked"]
+__all__ = ["Lock", "LockTimes", "locked"]
 
 _ACQUIRED, _WAITING = 1, 2
 _EXCLUSIVE, _TABLE = 3, 2
-#: After how long a metastore gives up a lock that it hears nothing of (hive.txn.timeout), by default.
-_SILENT_SECONDS = 300
+#: After how long without a heartbeat a metastore drops a lock (hive.txn.timeout), by default.
+_EXPIRY_SECONDS = 300
 
 
-class Patience(NamedTuple):
-    """How a lock is waited for."""
+class LockTimes(NamedTuple):
+    """How long to wait for a lock, and how often to renew it; all times in seconds."""
 
-    #: Seconds between two looks, at first and at most.
-    first: float = 0.1
-    longest: float = 60.0
-    #: Looks at most; ``None`` for no limit but the time.
-    looks: int | None = None
-    #: Seconds at most.
-    total: float = 180.0
-    #: Seconds between two signs of life. A metastore gives a lock up after five minutes without.
-    beat: float = 60.0
+    #: The first wait between two checks of whether the lock is granted, and the longest.
+    min_wait: float = 0.1
+    max_wait: float = 60.0
+    #: The largest number of checks; ``None`` for no limit but the time.
+    retries: int | None = None
+    #: The longest time until the lock is granted.
+    timeout: float = 180.0
+    #: The time between two heartbeats. A metastore drops a lock after five minutes without one.
+    heartbeat_interval: float = 60.0
 
 
 class Lock:
@@ -44,21 +44,21 @@ class Lock:
     def __init__(self, table: str) -> None:
         self._table = table
         self._lost: Exception | None = None
-        self._alive = time.monotonic()
+        self._renewed = time.monotonic()
 
-    def live(self) -> None:
-        """Note that the metastore has heard that the lock is held."""
-        self._alive = time.monotonic()
+    def renew(self) -> None:
+        """Note that the metastore has taken a heartbeat."""
+        self._renewed = time.monotonic()
 
     @property
     def lost(self) -> Exception | None:
-        """Why the lock is lost, or may be: without a sign of life the metastore gives it up."""
-        if self._lost is None and (silent := time.monotonic() - self._alive) > _SILENT_SECONDS:
+        """Why the lock is lost, or may be: without heartbeats the metastore drops it."""
+        if self._lost is None and (silent := time.monotonic() - self._renewed) > _EXPIRY_SECONDS:
             return TimeoutError(f"the metastore has not heard of it for {silent:.0f} seconds")
         return self._lost
 
     def lose(self, error: Exception) -> None:
-        """Note that the metastore has given the lock up."""
+        """Note that the metastore has dropped the lock."""
         self._lost = error
 
     def require(self) -> None:
@@ -68,9 +68,7 @@ class Lock:
 
 
 @contextmanager
-def locked(
-    metastore: Metastore, connection: Connection, database: str, table: str, patience: Patience
-) -> Iterator[Lock]:
+def locked(metastore: Metastore, connection: Connection, database: str, table: str, times: LockTimes) -> Iterator[Lock]:
     """Hold the lock of a table.
 
     Raises
@@ -81,37 +79,40 @@ def locked(
     """
     name = f"{database}.{table}"
     try:
-        number = _acquire(connection, database, table, patience)
+        number = _acquire(connection, database, table, times)
     except (StorageError, CommitStateUnknownException) as error:
         raise CommitFailedException(f"the lock of {name} cannot be had: {error}") from error
-    lock, done = Lock(name), threading.Event()
-    beating = threading.Thread(
-        target=_beat, args=(metastore, number, lock, done, patience.beat), daemon=True, name=f"lock of {name}"
+    lock, released = Lock(name), threading.Event()
+    heartbeats = threading.Thread(
+        target=_send_heartbeats,
+        args=(metastore, number, lock, released, times.heartbeat_interval),
+        daemon=True,
+        name=f"lock of {name}",
     )
     try:
-        beating.start()
+        heartbeats.start()
         yield lock
     finally:
-        done.set()
-        # The connection of the commit may be broken, and there may be no other: one of both will do.
-        if not _give_up(connection, number):
+        released.set()
+        # The connection of the commit may be broken; then another one releases the lock, if it can be opened.
+        if not _release(connection, number):
             with suppress(StorageError), metastore.open() as another:
-                _give_up(another, number)
+                _release(another, number)
 
 
-def _acquire(connection: Connection, database: str, table: str, patience: Patience) -> int:
+def _acquire(connection: Connection, database: str, table: str, times: LockTimes) -> int:
     made = protocol()
     part = made.LockComponent(type=_EXCLUSIVE, level=_TABLE, dbname=database, tablename=table)
     request = made.LockRequest(component=[part], user=_user(), hostname=socket.gethostname(), agentInfo="icefield")
     answer = connection.ask("lock", request)
     number = int(answer.lockid)
     try:
-        state = _await(connection, answer, patience)
+        state = _await(connection, answer, times)
     except BaseException:
-        _give_up(connection, number)
+        _release(connection, number)
         raise
     if state != _ACQUIRED:
-        _give_up(connection, number)
+        _release(connection, number)
         what = (
             "is locked by another program" if state == _WAITING else f"was not locked: {answer.errorMessage or state}"
         )
@@ -119,18 +120,18 @@ def _acquire(connection: Connection, database: str, table: str, patience: Patien
     return number
 
 
-def _await(connection: Connection, answer: Any, patience: Patience) -> int:
-    """Return the state of a lock once it is no longer waited for, or no longer to be waited for."""
-    state, wait, looks = int(answer.state), patience.first, 0
-    until = time.monotonic() + patience.total
-    while state == _WAITING and (patience.looks is None or looks < patience.looks) and time.monotonic() + wait < until:
+def _await(connection: Connection, answer: Any, times: LockTimes) -> int:
+    """Return the state of a lock once it is granted or refused, or after the time to wait for it."""
+    state, wait, checks = int(answer.state), times.min_wait, 0
+    until = time.monotonic() + times.timeout
+    while state == _WAITING and (times.retries is None or checks < times.retries) and time.monotonic() + wait < until:
         time.sleep(wait)
-        looks, wait = looks + 1, min(wait * 1.5, patience.longest)
+        checks, wait = checks + 1, min(wait * 1.5, times.max_wait)
         state = int(connection.ask("check_lock", protocol().CheckLockRequest(lockid=answer.lockid)).state)
     return state
 
 
-def _give_up(connection: Connection, number: int) -> bool:
+def _release(connection: Connection, number: int) -> bool:
     """Release a lock, and return whether the metastore answered; without an answer the lock expires later."""
     with suppress(StorageError, CommitStateUnknownException):
         connection.ask("unlock", protocol().UnlockRequest(lockid=number))
@@ -145,13 +146,13 @@ def _user() -> str:
         return "icefield"
 
 
-def _beat(metastore: Metastore, number: int, lock: Lock, done: threading.Event, seconds: float) -> None:
-    """Send a heartbeat of the lock at regular intervals, until it is given back."""
-    while not done.wait(seconds):
+def _send_heartbeats(metastore: Metastore, number: int, lock: Lock, released: threading.Event, seconds: float) -> None:
+    """Send heartbeats of a lock until it is released."""
+    while not released.wait(seconds):
         try:
             with metastore.open() as connection:
                 connection.ask("heartbeat", protocol().HeartbeatRequest(lockid=number))
-            lock.live()
+            lock.renew()
         except RefusedError as error:
             lock.lose(error)
             return

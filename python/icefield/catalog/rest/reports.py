@@ -20,7 +20,7 @@ __all__ = ["Reports", "log_report"]
 #: Reports that wait to be sent; more are left out.
 _WAITING = 100
 #: How long the end of a catalog waits for its reports, in seconds.
-_PATIENCE = 2.0
+_CLOSE_TIMEOUT = 2.0
 #: How long the thread waits for another report, in seconds.
 _IDLE = 30.0
 _LOGGER = logging.getLogger("icefield")
@@ -54,7 +54,7 @@ class Reports:
 
     def finish(self) -> None:
         """Wait a short time for the reports that are not sent yet."""
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + _CLOSE_TIMEOUT
         while self._process == os.getpid() and self._waiting.unfinished_tasks and time.monotonic() < end:
             time.sleep(0.005)
 
