@@ -102,6 +102,13 @@ DELIBERATE = {
     "table.update.snapshot.CommitWindow": "internal to PyIceberg",
     "table.update.schema.PartnerIdByNameAccessor": "internal to PyIceberg",
     "table.update.snapshot.ExpireSnapshots*": "made by `Table.maintenance.expire_snapshots`",
+    "table.statistics.*": "internal to PyIceberg",
+    "catalog.Catalog.create_view": "the third argument is `queries`, or a `ViewVersion`; `view_version=` works",
+    "view.View": "made by catalogs",
+    "view.*.ViewMetadata": "`View.metadata` is the JSON document",
+    "view.View.metadata": "an attribute of each view",
+    "view.metadata.ViewRepresentation": "`SQLViewRepresentation`",
+    "view.metadata.ViewVersion": "the time of a version that is not created yet is 0",
     "table.update.*": "messages of the REST protocol are JSON: `Table.commit`",
     "exceptions.GenericDynamoDbError": "failures of DynamoDB are `StorageError`",
     "exceptions.DynamoDbError": "failures of DynamoDB are `StorageError`",
@@ -114,15 +121,10 @@ DELIBERATE = {
 
 #: What is not there yet, and what to do meanwhile.
 MISSING = {
-    "catalog.Catalog.*view*": (
-        "SQL, memory and REST catalogs have views; `create_view` takes the query by its dialect, or a `ViewVersion`"
-    ),
     "schema.promote": "`update_schema` checks promotions",
     "table.*.to_daft": "`scan().to_arrow()`",
     "table.*.to_bodo": "`scan().to_arrow()`",
     "table.*.location_provider": "`write.data.path`, or a `LocationProvider` as entry point",
-    "table.metadata.TableMetadataCommonFields.*statistics": "`TableMetadata.to_json()` has them",
-    "table.*.update_statistics": "set statistics with Spark or PyIceberg",
     "table.BaseScan": "`TableScan` is the class of all scans",
     "table.TableProperties": "property names are text: docs/properties.md",
 }

@@ -36,13 +36,17 @@ MODULES = (
     "table.refs",
     "table.snapshots",
     "table.sorting",
+    "table.statistics",
     "table.update",
     "table.update.schema",
     "table.update.snapshot",
     "table.update.sorting",
     "table.update.spec",
+    "table.update.statistics",
     "transforms",
     "types",
+    "view",
+    "view.metadata",
 )
 
 #: What all models of PyIceberg have, which is pydantic's, or its own for the sake of pydantic.

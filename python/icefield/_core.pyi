@@ -12,7 +12,14 @@ import pyarrow as pa
 from typing_extensions import Self, disjoint_base
 
 from icefield._inputs.renewal import StorageRenewal
-from icefield.metadata import MetadataLogEntry, SnapshotLogEntry, SnapshotRefType, Summary
+from icefield.metadata import (
+    MetadataLogEntry,
+    PartitionStatisticsFile,
+    SnapshotLogEntry,
+    SnapshotRefType,
+    StatisticsFile,
+    Summary,
+)
 from icefield.sorting import NullOrder, SortDirection
 
 __version__: str
@@ -2611,6 +2618,14 @@ class TableMetadata:
     @property
     def metadata_log(self) -> list[MetadataLogEntry]:
         """Earlier metadata files: pairs of milliseconds from the epoch and a location, oldest first."""
+
+    @property
+    def statistics(self) -> list[StatisticsFile]:
+        """The statistics files of snapshots ("Table Statistics")."""
+
+    @property
+    def partition_statistics(self) -> list[PartitionStatisticsFile]:
+        """The partition statistics files of snapshots ("Partition Statistics")."""
 
     @property
     def next_row_id(self) -> int:

@@ -22,9 +22,8 @@ __all__ = [
 #: Methods that PyIceberg's tables have and ours do not yet, and what can be done meanwhile.
 MISSING_VERBS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "remove_orphan_files": "remove them with Spark",
+        "to_bodo": "use scan().to_arrow()",
         "to_daft": "use scan().to_arrow()",
-        "update_statistics": "set statistics with Spark or PyIceberg",
     }
 )
 
@@ -34,6 +33,7 @@ ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
     {
         **{name: f"scan().{name}()" for name in ("count", "to_arrow", "to_pandas", "plan_files")},
         **{name: f"scan().{name}(...)" for name in ("select", "to_duckdb", "to_spark")},
+        "remove_orphan_files": "maintenance.remove_orphans()",
         "rewrite_data_files": "maintenance.compact()",
         "filter": "scan(row_filter)",
         "head": "scan(limit=10)",

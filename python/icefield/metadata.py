@@ -14,7 +14,7 @@ Times come from the machine's clock unless ``now_ms`` is passed (milliseconds fr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -23,13 +23,16 @@ from icefield.errors import InvalidArgumentError
 
 __all__ = [
     "MAIN_BRANCH",
+    "BlobMetadata",
     "IsolationLevel",
     "MetadataLogEntry",
     "Operation",
+    "PartitionStatisticsFile",
     "Snapshot",
     "SnapshotLogEntry",
     "SnapshotRef",
     "SnapshotRefType",
+    "StatisticsFile",
     "Summary",
     "TableMetadata",
     "ancestors_between",
@@ -88,6 +91,71 @@ class MetadataLogEntry(NamedTuple):
 
     timestamp_ms: int
     metadata_file: str
+
+
+class BlobMetadata(NamedTuple):
+    """What one blob of a statistics file is about."""
+
+    #: Its type (Puffin, "Blob types"), such as ``apache-datasketches-theta-v1``.
+    type: str
+    #: The snapshot that it was computed from, and the sequence number of that.
+    snapshot_id: int
+    sequence_number: int
+    #: Ids of the columns that it describes.
+    fields: Sequence[int]
+    #: More about it, such as ``ndv``.
+    properties: Mapping[str, str] | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it as metadata files have it."""
+        found: dict[str, object] = {
+            "type": self.type,
+            "snapshot-id": self.snapshot_id,
+            "sequence-number": self.sequence_number,
+            "fields": list(self.fields),
+        }
+        return {**found, "properties": dict(self.properties)} if self.properties else found
+
+
+class StatisticsFile(NamedTuple):
+    """A Puffin file with statistics of a snapshot ("Table Statistics")."""
+
+    snapshot_id: int
+    statistics_path: str
+    #: Bytes of the file, and of its footer.
+    file_size_in_bytes: int
+    file_footer_size_in_bytes: int
+    blob_metadata: Sequence[BlobMetadata] = ()
+    #: Base64 text about the key of an encrypted file.
+    key_metadata: str | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it as metadata files have it."""
+        found: dict[str, object] = {
+            "snapshot-id": self.snapshot_id,
+            "statistics-path": self.statistics_path,
+            "file-size-in-bytes": self.file_size_in_bytes,
+            "file-footer-size-in-bytes": self.file_footer_size_in_bytes,
+            "blob-metadata": [blob.to_dict() for blob in self.blob_metadata],
+        }
+        return found if self.key_metadata is None else {**found, "key-metadata": self.key_metadata}
+
+
+class PartitionStatisticsFile(NamedTuple):
+    """A file with statistics of the partitions of a snapshot ("Partition Statistics")."""
+
+    snapshot_id: int
+    statistics_path: str
+    #: Bytes of the file.
+    file_size_in_bytes: int
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it as metadata files have it."""
+        return {
+            "snapshot-id": self.snapshot_id,
+            "statistics-path": self.statistics_path,
+            "file-size-in-bytes": self.file_size_in_bytes,
+        }
 
 
 class Summary(dict[str, str]):

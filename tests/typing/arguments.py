@@ -48,7 +48,7 @@ def tables(catalog: Catalog, schema: ice.Schema) -> None:
 
 
 def missing_verbs(table: ice.Table) -> None:
-    table.update_statistics()  # type: ignore[attr-defined]
+    table.to_daft()  # type: ignore[attr-defined]
     table.apend(Stream())  # type: ignore[attr-defined]
     with table.branch("audit") as audit:
         audit.append(Stream()).append(Stream()).scan("id > 5").count()

@@ -184,7 +184,7 @@ OF_THE_TABLE = {
 #: Changes of the table, and what only helps with changes.
 AT_ONCE = {
     "commit_changes", "new_manifest_writer", "new_row_change", "new_write", "refresh", "resolve_commit",
-    "update_properties", "update_schema", "update_sort_order", "update_spec",
+    "update_properties", "update_schema", "update_sort_order", "update_spec", "update_statistics",
 }  # fmt: skip
 
 

@@ -113,10 +113,10 @@ MISTAKES = {
     "metrics": (lambda table: table.scan().plan_files(metrics=["nmae"]), ValidationError, 'did you mean "name"?'),
     "find_field": (lambda table: table.schema().find_field("nmae"), ValidationError, 'did you mean "name"?'),
     "verb": (
-        lambda table: table.update_statistics(),
+        lambda table: table.to_daft(),
         MissingVerbError,
-        "Table.update_statistics is not supported yet",
-        "Spark",
+        "Table.to_daft is not supported yet",
+        "to_arrow",
     ),
     "type change": (
         changed(lambda update: update.update_column("id", "int")),

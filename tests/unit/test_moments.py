@@ -128,11 +128,11 @@ def test_moments_that_are_refused(table, moment, words):
 
 
 def test_verbs_that_are_missing_are_missing(table):
-    assert not hasattr(table, "update_statistics")
+    assert not hasattr(table, "to_daft")
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         _ = table.nonsense
-    with pytest.raises(UnsupportedFeatureError, match=r"update_statistics is not supported yet.*Spark") as error:
-        table.update_statistics()
+    with pytest.raises(UnsupportedFeatureError, match=r"to_daft is not supported yet.*to_arrow") as error:
+        table.to_daft()
     assert isinstance(error.value, AttributeError)
     assert isinstance(error.value, MissingVerbError)
 

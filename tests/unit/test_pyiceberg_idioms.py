@@ -322,6 +322,31 @@ WRITES = {
     "done = catalog.update_namespace_properties('more', removals={'owner'}, updates={'a': 'b'})\n"
     "result = (done.removed, done.updated, catalog.load_namespace_properties('more').get('a'))\n"
     "catalog.drop_namespace('more')",
+    "statistics of a snapshot": """
+from PACKAGE.table.statistics import BlobMetadata, StatisticsFile
+first, last = (one.snapshot_id for one in table.snapshots())
+blob = BlobMetadata(type="apache-datasketches-theta-v1", snapshot_id=first, sequence_number=1, fields=[1],
+    properties={"ndv": "2"})
+def file(snapshot_id, path):
+    return StatisticsFile(snapshot_id=snapshot_id, statistics_path=path, file_size_in_bytes=400,
+        file_footer_size_in_bytes=40, blob_metadata=[blob])
+table.update_statistics().set_statistics(file(first, "s3://a/1")).set_statistics(file(last, "s3://a/2")).commit()
+with table.update_statistics() as update:
+    update.remove_statistics(first)
+found = table.metadata.statistics
+result = [(one.statistics_path, one.file_size_in_bytes, one.blob_metadata[0].fields, one.blob_metadata[0].properties)
+    for one in found] + [found[0].snapshot_id == last]
+""",
+    "statistics in a transaction": """
+from PACKAGE.table.statistics import StatisticsFile
+last = table.current_snapshot().snapshot_id
+file = StatisticsFile(snapshot_id=last, statistics_path="s3://a/1", file_size_in_bytes=4, file_footer_size_in_bytes=2,
+    blob_metadata=[])
+with table.transaction() as transaction:
+    transaction.set_properties(a="b")
+    transaction.update_statistics().set_statistics(file).commit()
+result = ([one.statistics_path for one in table.metadata.statistics], table.properties["a"])
+""",
 }
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "city": ["Oslo", "Rome"]})

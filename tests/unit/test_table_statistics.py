@@ -11,6 +11,7 @@ import pytest
 
 import icefield as ice
 from icefield.errors import InvalidArgumentError
+from icefield.metadata import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 from icefield.procedures import call
 
 
@@ -69,4 +70,68 @@ def test_what_is_refused(catalog: ice.Catalog, columns: list[str], match: str) -
         table.maintenance.compute_table_stats(columns)
     with pytest.raises(InvalidArgumentError, match="77"):
         table.maintenance.compute_table_stats(snapshot_id=77)
+    assert table.refresh().metadata_location == location
+
+
+def file_of(snapshot_id: int, path: str = "s3://bucket/stats.puffin") -> StatisticsFile:
+    return StatisticsFile(snapshot_id, path, 400, 40, [BlobMetadata("example", snapshot_id, 1, [1, 2], {"ndv": "7"})])
+
+
+def test_files_are_set_and_removed(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", ROWS.schema)
+    table.append(ROWS)
+    table.append(ROWS)
+    first, last = (one.snapshot_id for one in table.snapshots())
+    partitions = PartitionStatisticsFile(first, "s3://bucket/partitions.parquet", 70)
+    with table.update_statistics() as update:
+        update.set_statistics(file_of(first)).set_statistics(file_of(last)).set_partition_statistics(partitions)
+    assert table.metadata.statistics == [file_of(first), file_of(last)]
+    assert table.metadata.partition_statistics == [partitions]
+    # The metadata file has them, and what a newer writer has stored of them is what the text of the file says.
+    found = ice.TableMetadata.from_json(table.metadata_json())
+    assert (found.statistics, found.partition_statistics) == (table.metadata.statistics, [partitions])
+    other = StatisticsFile(last, "s3://bucket/other.puffin", 1, 1, (), "a2V5")
+    table.update_statistics().set_statistics(other).remove_statistics(first).remove_partition_statistics(first).commit()
+    assert table.refresh().metadata.statistics == [StatisticsFile(last, "s3://bucket/other.puffin", 1, 1, [], "a2V5")]
+    assert table.metadata.partition_statistics == []
+
+
+def test_files_of_a_transaction_and_of_a_branch(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", ROWS.schema)
+    with table.transaction() as transaction:
+        transaction.append(ROWS)
+        new = transaction.metadata.current_snapshot()
+        assert new is not None
+        transaction.update_statistics().set_statistics(file_of(new.snapshot_id)).commit()
+    assert [one.snapshot_id for one in table.metadata.statistics] == [new.snapshot_id]
+    with table.branch("audit") as audit:
+        audit.append(ROWS)
+        staged = audit.current_snapshot()
+        assert staged is not None
+        audit.update_statistics().set_statistics(file_of(staged.snapshot_id)).commit()
+    assert {one.snapshot_id for one in table.refresh().metadata.statistics} == {new.snapshot_id, staged.snapshot_id}
+
+
+def test_files_that_are_refused(catalog: ice.Catalog) -> None:
+    table = catalog.create_table("db.t", ROWS.schema)
+    table.append(ROWS)
+    location, snapshot = table.metadata_location, table.current_snapshot()
+    assert snapshot is not None
+    known = snapshot.snapshot_id
+    partitions = PartitionStatisticsFile(77, "s3://bucket/partitions.parquet", 70)
+    for change, error, words in [
+        (lambda update: update.set_statistics(file_of(77)), InvalidArgumentError, "there is no snapshot 77"),
+        (lambda update: update.set_partition_statistics(partitions), InvalidArgumentError, "there is no snapshot 77"),
+        (lambda update: update.set_statistics("s3://x"), ice.errors.ArgumentTypeError, "expected a StatisticsFile"),
+        (lambda update: update.set_statistics(partitions), ice.errors.ArgumentTypeError, "expected a StatisticsFile"),
+        (
+            lambda update: update.set_partition_statistics(file_of(known)),
+            ice.errors.ArgumentTypeError,
+            "expected a PartitionStatisticsFile",
+        ),
+        (lambda update: update.remove_statistics(known), InvalidArgumentError, f"{known} has no statistics file"),
+        (lambda update: update.remove_partition_statistics(known), InvalidArgumentError, "no partition statistics"),
+    ]:
+        with pytest.raises(error, match=words):
+            change(table.update_statistics())
     assert table.refresh().metadata_location == location

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from icefield._core import compute_table_stats, expire_snapshots
 from icefield._inputs.arguments import property_names, property_updates
 from icefield.errors import InvalidArgumentError
-from icefield.table.handle import TableHandle
+from icefield.table.description.handle import TableHandle
 from icefield.table.maintenance import ColumnStatistics, ExpiredSnapshots, Maintenance
 from icefield.table.maintenance.orphans import RemovedOrphans, find_and_remove
 from icefield.table.update import (
@@ -20,6 +20,7 @@ from icefield.table.update import (
     UpdateSnapshot,
     UpdateSortOrder,
     UpdateSpec,
+    UpdateStatistics,
 )
 from icefield.table.update.operations import ChangesFiles
 from icefield.table.update.target import OWN_BRANCH
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from icefield._core import ExpiryRequest, TableState
     from icefield.manifests import DataFile
-    from icefield.table.handle import TableHandle
+    from icefield.table.description.handle import TableHandle
     from icefield.table.maintenance import Expired
     from icefield.table.maintenance.compacting import Maintained
     from icefield.table.transaction import TableTransaction
@@ -159,6 +160,17 @@ class ChangesAtOnce(ChangesFiles):
 
         """
         return UpdateSortOrder(self.transaction(), standalone=True, case_sensitive=case_sensitive)
+
+    def update_statistics(self) -> UpdateStatistics:
+        """Set and remove the statistics files of snapshots, in a ``with`` block or with `Change.commit`.
+
+        Examples
+        --------
+        >>> with table.update_statistics() as update:  # doctest: +SKIP
+        ...     update.set_statistics(statistics_file).remove_statistics(older_snapshot_id)
+
+        """
+        return UpdateStatistics(self.transaction(), standalone=True)
 
 
 class TableChanges(TableHandle, ChangesAtOnce):

@@ -18,6 +18,7 @@ from icefield.table.update import (
     UpdateSnapshot,
     UpdateSortOrder,
     UpdateSpec,
+    UpdateStatistics,
 )
 from icefield.table.update.change import in_lines, warn_of_lost
 from icefield.table.update.operations import ChangesFiles
@@ -110,6 +111,10 @@ class TableTransaction(ChangesRows, ChangesFiles, Generic[TableClass_co]):
     def update_sort_order(self, case_sensitive: bool = True) -> UpdateSortOrder:
         """Replace the sort order; see `Table.update_sort_order`."""
         return UpdateSortOrder(self, case_sensitive=case_sensitive)
+
+    def update_statistics(self) -> UpdateStatistics:
+        """Set and remove the statistics files of snapshots; see `Table.update_statistics`."""
+        return UpdateStatistics(self)
 
     def manage_snapshots(self) -> ManageSnapshots:
         """Change branches and tags; see `Table.manage_snapshots`."""

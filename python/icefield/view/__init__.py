@@ -6,6 +6,6 @@
 from __future__ import annotations
 
 from icefield.view.handle import View
-from icefield.view.metadata import ViewHistoryEntry, ViewVersion
+from icefield.view.metadata import SQLViewRepresentation, ViewHistoryEntry, ViewVersion
 
-__all__ = ["View", "ViewHistoryEntry", "ViewVersion"]
+__all__ = ["SQLViewRepresentation", "View", "ViewHistoryEntry", "ViewVersion"]

@@ -16,6 +16,7 @@ from icefield._inputs.frames import schema_of
 from icefield._inputs.identifiers import parts_of
 from icefield._inputs.secrets import revealed
 from icefield.errors import (
+    ArgumentTypeError,
     CommitFailedException,
     CommitStateUnknownException,
     IcefieldError,
@@ -93,10 +94,11 @@ class ViewCatalog(ABC):
         self,
         identifier: IdentifierLike,
         schema: SchemaLike,
-        queries: Mapping[str, str] | ViewVersion,
+        queries: Mapping[str, str] | ViewVersion | None = None,
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
         *,
+        view_version: ViewVersion | None = None,
         default_namespace: IdentifierLike | None = None,
         default_catalog: str | None = None,
     ) -> View:
@@ -108,9 +110,9 @@ class ViewCatalog(ABC):
             Namespace and name.
         schema
             The columns of the query, as in `create_table`.
-        queries
+        queries, view_version
             The query by its dialect of SQL: ``{"spark": "SELECT …", "duckdb": "SELECT …"}``; or a version with these
-            and the defaults of its names.
+            and the defaults of its names, which may have PyIceberg's name ``view_version``.
         location
             The base location of its metadata files; by default as for tables.
         properties
@@ -128,7 +130,10 @@ class ViewCatalog(ABC):
             If the catalog has no views.
 
         """
-        version = _version(identifier, queries, default_namespace, default_catalog)
+        if (queries is None) == (view_version is None):
+            raise ArgumentTypeError("create_view() takes queries or view_version, one of both")
+        wanted = queries if queries is not None else view_version
+        version = _version(identifier, wanted, default_namespace, default_catalog)
         version.to_json()
         given = {
             **self._view_properties("view-default."),
@@ -302,7 +307,7 @@ class ViewCatalog(ABC):
 
 def _version(
     identifier: IdentifierLike,
-    queries: Mapping[str, str] | ViewVersion,
+    queries: Mapping[str, str] | ViewVersion | None,
     default_namespace: IdentifierLike | None,
     default_catalog: str | None,
 ) -> ViewVersion:

@@ -13,7 +13,7 @@ from icefield._outputs.html import html_of
 from icefield.errors import InvalidArgumentError, NoSuchViewError
 from icefield.schema import Schema
 from icefield.view.duckdb import registered
-from icefield.view.metadata import Document, ViewHistoryEntry, ViewVersion, check_dialects
+from icefield.view.metadata import Document, SQLViewRepresentation, ViewHistoryEntry, ViewVersion, check_dialects
 
 if TYPE_CHECKING:
     import duckdb
@@ -156,6 +156,11 @@ class View:
             known = ", ".join(sorted(self.queries)) or "none"
             raise NoSuchViewError(f"view {self} has no query in the dialect {dialect}; it has: {known}")
         return found
+
+    def sql_for(self, dialect: str) -> SQLViewRepresentation | None:
+        """Return the query in a dialect, whatever the case of its name; ``None`` if the view has none in it."""
+        found = self.current_version().representations
+        return next((one for one in found if one.dialect.casefold() == dialect.casefold()), None)
 
     # Changes
 

@@ -9,8 +9,8 @@ import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 from icefield.errors import (
     CommitFailedException,
@@ -22,6 +22,7 @@ from icefield.errors import (
 
 __all__ = [
     "Document",
+    "SQLViewRepresentation",
     "ViewHistoryEntry",
     "ViewVersion",
     "changed",
@@ -62,22 +63,67 @@ _KINDS_IN: Mapping[str, Mapping[str, type]] = {
 
 
 @dataclass(frozen=True)
-class ViewVersion:
-    """A version of a view: its query in one or several dialects of SQL."""
+class SQLViewRepresentation:
+    """The query of a view in one dialect of SQL."""
 
-    #: The query by its dialect, such as ``spark``.
+    sql: str
+    #: Its dialect, such as ``spark``.
+    dialect: str
+    type: Literal["sql"] = "sql"
+
+
+@dataclass(frozen=True, init=False)
+class ViewVersion:
+    """A version of a view: its query in one or several dialects of SQL.
+
+    Parameters
+    ----------
+    queries, representations
+        The query by its dialect, or as PyIceberg has it: a list of `SQLViewRepresentation`. One of both.
+    default_namespace
+        Where names of one part in the query are found.
+    default_catalog
+        The catalog of names that begin with none; ``None`` for that of the view.
+    summary
+        What made the version: ``engine-name``, ``engine-version``.
+    version_id, schema_id, timestamp_ms
+        Its id, the id of its columns among the schemas of the view, and when it was made, in milliseconds from the
+        epoch. `icefield.catalog.Catalog.create_view` assigns the ids.
+
+    """
+
     queries: Mapping[str, str]
-    #: Where names of one part in the query are found.
-    default_namespace: tuple[str, ...] = ()
-    #: The catalog of names that begin with none; ``None`` for that of the view.
-    default_catalog: str | None = None
-    #: What made it: ``engine-name``, ``engine-version``.
-    summary: Mapping[str, str] = field(default_factory=dict)
-    version_id: int = 1
-    #: Id of its columns among the schemas of the view.
-    schema_id: int = 0
-    #: When it was made, in milliseconds from the epoch.
-    timestamp_ms: int = 0
+    default_namespace: tuple[str, ...]
+    default_catalog: str | None
+    summary: Mapping[str, str]
+    version_id: int
+    schema_id: int
+    timestamp_ms: int
+
+    def __init__(
+        self,
+        queries: Mapping[str, str] | None = None,
+        default_namespace: Sequence[str] = (),
+        default_catalog: str | None = None,
+        summary: Mapping[str, str] | None = None,
+        version_id: int = 1,
+        schema_id: int = 0,
+        timestamp_ms: int = 0,
+        *,
+        representations: Iterable[SQLViewRepresentation] | None = None,
+    ) -> None:
+        if (queries is None) == (representations is None):
+            raise InvalidArgumentError("expected the queries by their dialects, or representations, and not both")
+        given = queries if queries is not None else _by_dialect(representations or ())
+        namespace = (default_namespace,) if isinstance(default_namespace, str) else tuple(default_namespace)
+        fields = (given, namespace, default_catalog, summary or {}, version_id, schema_id, timestamp_ms)
+        for name, value in zip(self.__dataclass_fields__, fields, strict=True):
+            object.__setattr__(self, name, value)
+
+    @property
+    def representations(self) -> list[SQLViewRepresentation]:
+        """The query in each dialect."""
+        return [SQLViewRepresentation(text, dialect) for dialect, text in self.queries.items()]
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> ViewVersion:
@@ -116,7 +162,7 @@ class ViewVersion:
         seen: set[str] = set()
         for dialect in self.queries:
             if dialect.lower() in seen:
-                raise InvalidArgumentError(f"a version of a view has one query in a dialect, got two in {dialect!r}")
+                raise _two_queries(dialect)
             seen.add(dialect.lower())
         made: dict[str, Any] = {
             "version-id": self.version_id,
@@ -131,6 +177,19 @@ class ViewVersion:
         if self.default_catalog is not None:
             made["default-catalog"] = self.default_catalog
         return made
+
+
+def _by_dialect(representations: Iterable[SQLViewRepresentation]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in representations:
+        if one.dialect in found:
+            raise _two_queries(one.dialect)
+        found[one.dialect] = one.sql
+    return found
+
+
+def _two_queries(dialect: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"a version of a view has one query in a dialect, got two in {dialect!r}")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import icefield as ice
 from icefield import errors
 from icefield.catalog.sql import SqlCatalog
 from icefield.errors import NoSuchViewError
-from icefield.view import View, ViewVersion
+from icefield.view import SQLViewRepresentation, View, ViewVersion
 from worlds.servers.rest import served
 
 COLUMNS = pa.schema({"id": pa.int64(), "name": pa.string()})
@@ -324,6 +324,30 @@ def test_a_version_is_an_argument_too(catalog: ice.Catalog) -> None:
     found = catalog.create_view("n.v", COLUMNS, version).current_version()
     assert (found.queries, found.default_namespace, found.default_catalog) == (SPARK, ("m",), "other")
     assert found.summary == {"engine-name": "mine"}
+
+
+def test_a_version_as_pyiceberg_writes_it(catalog: ice.Catalog) -> None:
+    version = ViewVersion(
+        schema_id=1,
+        summary={"engine-name": "mine"},
+        representations=[SQLViewRepresentation(type="sql", sql="SELECT 1 AS id", dialect="spark")],
+        default_namespace=["m"],
+    )
+    schema = ice.Schema(ice.NestedField(field_id=1, name="id", field_type="int", required=False))
+    view = catalog.create_view(identifier="n.v", schema=schema, view_version=version)
+    found = catalog.load_view("n.v").sql_for("SPARK")
+    assert found == SQLViewRepresentation("SELECT 1 AS id", "spark")
+    assert view.sql_for("trino") is None
+    assert view.current_version().representations == [found]
+    assert view.current_version().default_namespace == ("m",)
+    for given in [{}, {"queries": SPARK, "view_version": version}]:
+        with pytest.raises(errors.ArgumentTypeError, match="one of both"):
+            catalog.create_view("n.w", schema, **given)  # type: ignore[arg-type]
+    twice = [SQLViewRepresentation("SELECT 1", "spark"), SQLViewRepresentation("SELECT 2", "spark")]
+    for given in [{}, {"queries": SPARK, "representations": twice}, {"representations": twice}]:
+        with pytest.raises(errors.InvalidArgumentError):
+            ViewVersion(**given)  # type: ignore[arg-type]
+    assert not catalog.view_exists("n.w")
 
 
 def test_duckdb_runs_views(catalog: ice.Catalog) -> None:

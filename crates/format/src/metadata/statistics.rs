@@ -73,6 +73,11 @@ impl StatisticsFile {
         self.unknown.insert(KEY_METADATA.to_owned(), named.into());
     }
 
+    /// The base64 text about the key of an encrypted file.
+    pub fn key_metadata(&self) -> Option<&str> {
+        self.unknown.get(KEY_METADATA)?.as_str()
+    }
+
     /// The id of the key of this file, if it is encrypted.
     ///
     /// # Errors

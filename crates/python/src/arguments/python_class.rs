@@ -33,5 +33,12 @@ pub(crate) static SNAPSHOT_REF_TYPE: PythonClass = PythonClass::new("icefield.me
 pub(crate) static SUMMARY: PythonClass = PythonClass::new("icefield.metadata", "Summary");
 /// When a snapshot became current.
 pub(crate) static SNAPSHOT_LOG_ENTRY: PythonClass = PythonClass::new("icefield.metadata", "SnapshotLogEntry");
+/// A statistics file of a snapshot.
+pub(crate) static STATISTICS_FILE: PythonClass = PythonClass::new("icefield.metadata", "StatisticsFile");
+/// A blob of a statistics file.
+pub(crate) static BLOB_METADATA: PythonClass = PythonClass::new("icefield.metadata", "BlobMetadata");
+/// A partition statistics file of a snapshot.
+pub(crate) static PARTITION_STATISTICS_FILE: PythonClass =
+    PythonClass::new("icefield.metadata", "PartitionStatisticsFile");
 /// A previous metadata file.
 pub(crate) static METADATA_LOG_ENTRY: PythonClass = PythonClass::new("icefield.metadata", "MetadataLogEntry");

@@ -1,11 +1,12 @@
 //! Table metadata ("Table Metadata").
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use icefield_format::metadata::properties::{Effect, KNOWN, KnownProperty, nearest};
 use icefield_format::metadata::{
-    MetadataBuilder, MetadataUpdate, SnapshotBound, TableMetadata, UpdateRequirement, requirements_for_update,
+    BlobMetadata, MetadataBuilder, MetadataUpdate, SnapshotBound, StatisticsFile, TableMetadata, UpdateRequirement,
+    requirements_for_update,
 };
 use icefield_table::clock;
 use pyo3::prelude::*;
@@ -14,7 +15,9 @@ use serde_json::Value as Json;
 
 use crate::arguments::integer::{Id, Int};
 use crate::arguments::json::JsonInput;
-use crate::arguments::python_class::{METADATA_LOG_ENTRY, SNAPSHOT_LOG_ENTRY};
+use crate::arguments::python_class::{
+    BLOB_METADATA, METADATA_LOG_ENTRY, PARTITION_STATISTICS_FILE, SNAPSHOT_LOG_ENTRY, STATISTICS_FILE,
+};
 use crate::entry::detached;
 use crate::errors::{InvalidArgumentError, Result};
 use crate::format::partitioning::PyPartitionSpec;
@@ -387,6 +390,20 @@ impl PyTableMetadata {
         self.0.metadata_log().iter().map(|entry| class.call1((entry.timestamp_ms, &entry.metadata_file))).collect()
     }
 
+    /// The statistics files of snapshots.
+    #[getter]
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.0.statistics().iter().map(|file| statistics_file(py, file)).collect()
+    }
+
+    /// The partition statistics files of snapshots.
+    #[getter]
+    fn partition_statistics<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let class = PARTITION_STATISTICS_FILE.get(py)?;
+        let files = self.0.partition_statistics().iter();
+        files.map(|file| class.call1((file.snapshot_id, &file.statistics_path, file.file_size_in_bytes))).collect()
+    }
+
     /// The first row id that no row has yet (version 3).
     #[getter]
     fn next_row_id(&self) -> i64 {
@@ -410,4 +427,21 @@ impl PyTableMetadata {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
         Ok((slf.get_type().getattr("from_json")?, (slf.get().0.to_json(),)))
     }
+}
+
+fn statistics_file<'py>(py: Python<'py>, file: &StatisticsFile) -> PyResult<Bound<'py, PyAny>> {
+    let class = BLOB_METADATA.get(py)?;
+    let blob = |blob: &BlobMetadata| {
+        let properties: Option<HashMap<_, _>> = (!blob.properties.is_empty()).then(|| blob.properties.iter().collect());
+        class.call1((&blob.blob_type, blob.snapshot_id, blob.sequence_number, &blob.fields, properties))
+    };
+    let blobs: Vec<_> = file.blob_metadata.iter().map(blob).collect::<PyResult<_>>()?;
+    STATISTICS_FILE.get(py)?.call1((
+        file.snapshot_id,
+        &file.statistics_path,
+        file.file_size_in_bytes,
+        file.file_footer_size_in_bytes,
+        blobs,
+        file.key_metadata(),
+    ))
 }

@@ -13,7 +13,7 @@ from icefield._inputs.arguments import other_names
 from icefield._inputs.frames import rows_of
 from icefield._inputs.shredding import Shredding
 from icefield.errors import InvalidArgumentError
-from icefield.table.handle import TableHandle
+from icefield.table.description.handle import TableHandle
 from icefield.table.rows.assignments import changed_rows
 from icefield.table.rows.change import Isolation, RowChange, RowMode
 from icefield.table.rows.merging import Merge, SchemaMode, written_columns

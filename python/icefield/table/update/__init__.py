@@ -10,6 +10,7 @@ from icefield.table.update.schema import UpdateSchema
 from icefield.table.update.snapshots import ManageSnapshots
 from icefield.table.update.sorting import UpdateSortOrder
 from icefield.table.update.spec import UpdateSpec
+from icefield.table.update.statistics import UpdateStatistics
 
 __all__ = [
     "AppendFiles",
@@ -27,4 +28,5 @@ __all__ = [
     "UpdateSnapshot",
     "UpdateSortOrder",
     "UpdateSpec",
+    "UpdateStatistics",
 ]
