@@ -12,6 +12,7 @@ from icefield._inputs.identifiers import table_tuple
 from icefield._inputs.secrets import revealed
 from icefield.catalog.locations import absolute_location
 from icefield.catalog.migration import MigrationRequest, migrate_folder
+from icefield.catalog.profiles import with_profile
 from icefield.encryption import client_of
 from icefield.errors import InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
 from icefield.metrics import commit_report, reporter_of, scan_report, takes_reports
@@ -222,7 +223,7 @@ class Catalog(TableCatalog[Table, Transaction, CreateTableTransaction]):
             own = absolute_location(warehouse, "the property 'warehouse' of the catalog")
             named = (location.strip() for location in allowed.split(","))
             properties["io.allowed-locations"] = ",".join(own if name == "warehouse" else name for name in named)
-        return properties
+        return with_profile(properties)
 
     def load_table(self, identifier: IdentifierLike) -> Table:
         """Load the current state of a table.
