@@ -266,7 +266,7 @@ format: $(STAMPS)/lint
 	@$(BIN)/ruff check --fix-only --quiet . && $(BIN)/ruff format .
 
 WHAT ?= $(filter-out side_by_side %_tables %_peer,$(notdir $(basename $(wildcard benches/*.py))))
-bench: need-rust $(STAMPS)/release $(STAMPS)/java $(if $(filter spark spark_changes plan orc write write_rows,$(WHAT)),$(JAVA_VENV)/installed) \
+bench: need-rust $(STAMPS)/release $(STAMPS)/java $(if $(filter spark spark_changes plan orc write write_rows maintain,$(WHAT)),$(JAVA_VENV)/installed) \
 		$(if $(filter plan,$(WHAT)),$(STAMPS)/planners)
 	@for what in $(WHAT); do $(SPARK_ENV) ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python $(BIN)/python benches/$$what.py; done
 

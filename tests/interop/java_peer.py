@@ -33,7 +33,7 @@ class Peer:
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.shuffle.partitions", "2")
             .config("spark.sql.warehouse.dir", os.path.join(scratch, "spark-warehouse"))
-            .config("spark.driver.memory", "2g")
+            .config("spark.driver.memory", os.environ.get("ICEFIELD_JAVA_MEMORY", "2g"))
             # A query of a few rows ends before what would be compiled for it.
             .config("spark.sql.codegen.wholeStage", "false")
             .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
