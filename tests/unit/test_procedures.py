@@ -32,6 +32,13 @@ def catalog(tmp_path: Path) -> ice.Catalog:
     return made
 
 
+@pytest.mark.parametrize("procedure", ["compute_table_stats", "compute_partition_stats"])
+def test_a_table_without_rows_has_no_statistics(catalog: ice.Catalog, procedure: str) -> None:
+    catalog.create_table("db.none", ROWS, partition_by=["id"])
+    found = call(catalog, procedure, table="db.none")
+    assert (found.num_rows, found.num_columns) == (0, 1)
+
+
 def ids(catalog: ice.Catalog) -> list[int]:
     return [one.snapshot_id for one in catalog.load_table("db.t").snapshots()]
 

@@ -132,5 +132,7 @@ def call(catalog: Catalog, procedure: str, /, *positional: object, **named: obje
     rows = found.run(catalog, found.arguments(positional, named))
     types = {"long": pa.int64(), "int": pa.int32(), "string": pa.string(), "timestamp": pa.timestamp("us", "UTC")}
     schema = pa.schema([pa.field(one.name, types[one.type], one.nullable) for one in found.columns])
+    if not rows:
+        return schema.empty_table()
     columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
-    return pa.Table.from_arrays(columns, schema=schema) if rows else schema.empty_table()
+    return pa.Table.from_arrays(columns, schema=schema)
