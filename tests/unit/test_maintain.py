@@ -220,6 +220,9 @@ WRONG: list[tuple[Any, str]] = [
     (policy(expire_snapshots={"older-than": "a week"}), "expected an age such as 7d or 12h, got 'a week'"),
     (policy(expire_snapshots={"clean-expired-metadata": "on"}), "expected true or false, got 'on'"),
     (policy(remove_orphans={"older-than": "2d"}), "policies[0].remove-orphans.older-than: at least 3d, got '2d'"),
+    (policy(compact={"strategy": "z-order"}), "policies[0].compact.strategy: expected binpack or sort, got 'z-order'"),
+    (policy(compact={"strategy": "binpack", "sort-order": "id"}), "binpack keeps the order of rows"),
+    (None, "expected a mapping or a YAML file, got None"),
     (policy(7, compact=None), "policies[0].tables: expected a list of texts, got 7"),
     (policy(["a", ""], compact=None), "policies[0].tables[1]: expected text, got ''"),
 ]
@@ -230,6 +233,22 @@ def test_wrong_configurations(catalog: ice.Catalog, config: Mapping[str, object]
     with pytest.raises(ice.InvalidArgumentError) as raised:
         maintenance.run(config, catalog=catalog)
     assert says in str(raised.value)
+
+
+def test_odd_properties_fail_their_task_only(catalog: ice.Catalog, tmp_path: Path) -> None:
+    """What other tools have set is read when a task needs it."""
+    table = create(catalog, "db.t", appends=3)
+    document = json.loads(table.metadata_json())
+    document["properties"]["commit.manifest.target-size-bytes"] = "8MB"
+    (tmp_path / "odd.metadata.json").write_text(json.dumps(document))
+    catalog.drop_table("db.t")
+    catalog.register_table("db.t", str(tmp_path / "odd.metadata.json"))
+    tasks = policy(rewrite_manifests={"min-count": 2}, statistics={"columns": ["nope"]}, remove_orphans=None)
+    report = maintenance.run(tasks, catalog=catalog, dry_run=True)
+    states = [(one.task, one.state) for one in report.tasks]
+    assert states == [("rewrite-manifests", "failed"), ("statistics", "failed"), ("remove-orphans", "planned")]
+    assert "'commit.manifest.target-size-bytes': expected an integer, got '8MB'" in report.tasks[0].message
+    assert 'no column "nope"' in report.tasks[1].message
 
 
 CONFIG = """

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -72,6 +73,8 @@ def load(config: str | Path | Mapping[str, object]) -> MaintenanceConfig:
     if isinstance(config, Mapping):
         content, place = config, "the configuration"
     else:
+        if not isinstance(config, str | PathLike):
+            raise InvalidArgumentError(f"the configuration: expected a mapping or a YAML file, got {config!r:.40}")
         path = Path(config)
         if not path.is_file():
             raise InvalidArgumentError(f"{path}: there is no such file")
@@ -113,7 +116,10 @@ def _settings(task: str, given: object, place: str) -> Settings:
         raise InvalidArgumentError(f"{place}: expected settings, or nothing for the defaults; got {given!r:.40}")
     checks = _SETTINGS[task]
     known = _known(given, checks, place)
-    return MappingProxyType({name: checks[name](value, f"{place}.{name}") for name, value in known.items()})
+    settings = {name: checks[name](value, f"{place}.{name}") for name, value in known.items()}
+    if settings.get("strategy") == "binpack" and "sort-order" in settings:
+        raise InvalidArgumentError(f"{place}: the strategy binpack keeps the order of rows, and sort-order changes it")
+    return MappingProxyType(settings)
 
 
 def _known(
@@ -131,6 +137,12 @@ def _required_text(value: object, place: str) -> str:
     if not isinstance(value, str) or not value:
         raise InvalidArgumentError(f"{place}: expected text, got {value!r:.40}")
     return value
+
+
+def _strategy(value: object, place: str) -> str:
+    if value not in {"binpack", "sort"}:
+        raise InvalidArgumentError(f"{place}: expected binpack or sort, got {value!r:.40}")
+    return str(value)
 
 
 def _text_list(value: object, place: str) -> tuple[str, ...]:
@@ -195,7 +207,7 @@ _SETTINGS: Final[Mapping[str, Mapping[str, _Check]]] = {
     "compact": {
         "min-files": _count,
         "min-share": _share,
-        "strategy": _required_text,
+        "strategy": _strategy,
         "sort-order": _required_text,
         "options": _options,
     },

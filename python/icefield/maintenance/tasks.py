@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from icefield._outputs.layout import age_of, counted, size_of, time_of
+from icefield.errors import InvalidArgumentError
 from icefield.procedures import call
 
 if TYPE_CHECKING:
@@ -150,9 +151,10 @@ def _manifests(catalog: Catalog, table: Table, settings: Settings, dry_run: bool
     spec_id = table.metadata.default_spec_id
     each = zip(found["length"], found["partition_spec_id"], found["content"], strict=True)
     sizes = [size for size, spec, content in each if (spec, content) == (spec_id, 0)]
-    least = cast("int", settings.get("min-count", table.properties.get("commit.manifest.min-count-to-merge")))
-    least = int(least or _MANIFEST_COUNT)
-    target = int(table.properties.get("commit.manifest.target-size-bytes", _MANIFEST_BYTES))
+    least = cast("int", settings.get("min-count")) or _number(
+        table, "commit.manifest.min-count-to-merge", _MANIFEST_COUNT
+    )
+    target = _number(table, "commit.manifest.target-size-bytes", _MANIFEST_BYTES)
     needed = max(1, -(-sum(sizes) // max(target, 1)))
     # Manifests that are as large as they should be stay many.
     if len(sizes) < max(least, 2) or needed * 2 > len(sizes):
@@ -167,6 +169,14 @@ def _manifests(catalog: Catalog, table: Table, settings: Settings, dry_run: bool
     return Outcome("done", message, rewritten, sum(sizes), added, _commits(before, table))
 
 
+def _number(table: Table, name: str, default: int) -> int:
+    text = table.properties.get(name, str(default))
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidArgumentError(f"table property {name!r}: expected an integer, got {text!r:.40}") from None
+
+
 def _statistics(_: Catalog, table: Table, settings: Settings, dry_run: bool) -> Outcome:
     snapshot = table.current_snapshot()
     if snapshot is None:
@@ -179,6 +189,8 @@ def _statistics(_: Catalog, table: Table, settings: Settings, dry_run: bool) -> 
     if since is not None and snapshot.timestamp_ms - since < every:
         return Outcome("not due", f"the statistics of {time_of(since)} are recent")
     if dry_run:
+        for column in cast("Sequence[str]", settings.get("columns", ())):
+            table.schema().find_field(column)
         return Outcome("planned", "distinct values would be counted", added_files=1)
     columns = cast("tuple[str, ...] | None", settings.get("columns"))
     done = table.maintenance.compute_table_stats(columns)
