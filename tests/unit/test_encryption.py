@@ -286,6 +286,26 @@ def test_without_the_key_nothing_is_read_or_written(catalog: ice.Catalog) -> Non
         other.register_table("db.lost", where).scan().to_arrow()
 
 
+@pytest.mark.parametrize("wrapped", [lambda _: b"", lambda key: key, lambda key: b"v1:" + key])
+def test_keys_that_a_service_does_not_encrypt_are_not_stored(
+    catalog: ice.Catalog, wrapped: Callable[[bytes], bytes]
+) -> None:
+    class Careless(MemoryKeys):
+        def wrap_key(self, key: bytes, wrapping_key_id: str) -> bytes:
+            return wrapped(key)
+
+    catalog.key_management = Careless(KEYS)
+    table = encrypted(catalog)
+    with pytest.raises(InvalidArgumentError, match=r"encryption.key-id=keyA: .* did not encrypt a key"):
+        table.append(ROWS)
+    assert files(table) == []
+
+
+def test_a_client_has_two_methods(catalog: ice.Catalog) -> None:
+    with pytest.raises(InvalidArgumentError, match="expected a client with wrap_key and unwrap_key, got str"):
+        catalog.key_management = "keyA"  # type: ignore[assignment]
+
+
 def test_every_operation_works_on_encrypted_tables(catalog: ice.Catalog) -> None:
     table = encrypted(catalog)
     table = table.append(ROWS)
@@ -470,6 +490,9 @@ def test_clients_are_named_by_properties(tmp_path: Path, monkeypatch: pytest.Mon
     bad = tmp_path / "bad.json"
     bad.write_text('{"k": "QUJD"}')
     bad.chmod(0o600)
+    twice = tmp_path / "twice.json"
+    twice.write_text('{"k": "MDEyMzQ1Njc4OTAxMjM0NQ==", "k": "MTEyMzQ1Njc4OTAxMjM0NQ=="}')
+    twice.chmod(0o600)
     for properties, kind, says in [
         ({"encryption.kms-type": "file"}, InvalidArgumentError, "set encryption.kms.key-file"),
         (
@@ -478,6 +501,7 @@ def test_clients_are_named_by_properties(tmp_path: Path, monkeypatch: pytest.Mon
             "mode 040.*chmod 600",
         ),
         ({"encryption.kms-type": "file", "encryption.kms.key-file": str(bad)}, InvalidArgumentError, "'k' has 3 bytes"),
+        ({"encryption.kms-type": "file", "encryption.kms.key-file": str(twice)}, InvalidArgumentError, "an id twice"),
         (
             {"encryption.kms-type": "file", "encryption.kms.key-file": str(tmp_path / "no")},
             InvalidArgumentError,

@@ -131,6 +131,10 @@ class Catalog(TableCatalog[Table, Transaction, CreateTableTransaction]):
 
     @key_management.setter
     def key_management(self, client: KeyManagementClient | None) -> None:
+        if client is not None and not all(callable(getattr(client, one, None)) for one in ("wrap_key", "unwrap_key")):
+            raise InvalidArgumentError(
+                f"key_management: expected a client with wrap_key and unwrap_key, got {type(client).__name__}"
+            )
         self._keys = (client,)
         self._forget_storages()
 

@@ -7,6 +7,7 @@ import binascii
 import json
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -140,6 +141,14 @@ class KeyFile(MemoryKeys):
             json.dump(keys, written, indent=2)
 
 
+def _once(path: Path, pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        # Which of two keys encrypted the files is not known.
+        raise InvalidArgumentError(f"{path}: the key file has an id twice")
+    return found
+
+
 def _read(path: Path) -> Mapping[str, bytes]:
     try:
         # One handle: the file that is checked is the one that is read.
@@ -148,7 +157,7 @@ def _read(path: Path) -> Mapping[str, bytes]:
                 raise InvalidArgumentError(
                     f"{path}: others than its owner have rights to this key file (mode {mode:03o}): chmod 600 {path}"
                 )
-            found = json.load(file)
+            found = json.load(file, object_pairs_hook=partial(_once, path))
     except OSError as error:
         raise InvalidArgumentError(f"{path}: the key file cannot be read: {error.strerror}") from error
     except ValueError as error:

@@ -223,6 +223,12 @@ impl Keyring {
         }
         let key = keys::new_key(metadata.key.len())?;
         let wrapped = self.service.wrap(&key, table_key)?;
+        // Anyone who reads the metadata would have the key, or no one could decrypt it.
+        if wrapped.is_empty() || wrapped.windows(key.len().max(1)).any(|part| part == key) {
+            return Err(Error::invalid(format!(
+                "encryption.key-id={table_key}: the key management service did not encrypt a key: nothing is written"
+            )));
+        }
         let by = keys::new_encryption_key(wrapped, table_key, now_ms)?;
         let sealed = keys::seal(metadata, &by, &key)?;
         self.keep(&by, key);
