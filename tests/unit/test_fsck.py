@@ -453,6 +453,52 @@ def test_columns_within_structs_are_compared(world: World, metric: str, value: o
     assert (check, f"{metric}[{leaf}: s.x.y]") in found, found
 
 
+@pytest.mark.parametrize(
+    ("column", "metric", "value", "check"),
+    [
+        ("l.element", "null_value_counts", 0, "rows-null-count"),
+        ("l.element", "value_counts", 4, "rows-value-count"),
+        ("l.element", "nan_value_counts", 0, "rows-nan-count"),
+        ("l.element", "lower_bounds", struct.pack("<d", 2.0), "rows-lower-bound"),
+        ("l.element", "upper_bounds", struct.pack("<d", 8.0), "rows-upper-bound"),
+        ("m.key", "upper_bounds", b"b", "rows-upper-bound"),
+        ("m.value.element.y", "lower_bounds", struct.pack("<i", 3), "rows-lower-bound"),
+        ("m.value.element.y", "null_value_counts", 3, "rows-null-count"),
+        ("m.value.element.y", "value_counts", 7, "rows-value-count"),
+    ],
+)
+def test_values_within_lists_and_maps_are_compared(
+    world: World, column: str, metric: str, value: object, check: str
+) -> None:
+    """Other writers give them counts and bounds; null and empty lists may be counted as nulls, as Parquet does."""
+    kind = pa.map_(pa.string(), pa.list_(pa.struct([("y", pa.int32())])))
+    maps = [[("a", [{"y": 2}, {"y": None}, None])], [("c", [{"y": 7}]), ("b", [])], [("x", None)], [], None]
+    lists = [[1.5, None, float("nan")], [9.0], [], None, [4.0]]
+    made = pa.table({"l": pa.array(lists, pa.list_(pa.float64())), "m": pa.array(maps, kind)})
+    table = world.catalog.create_table("db.nested", made.schema)
+    table.append(made)
+    leaf = {name: table.schema().find_field(name).field_id for name in ("l.element", "m.key", "m.value.element.y")}
+    given = fields_of(table.inspect.data_files().to_pylist()[0])
+    element, key, inner = leaf.values()
+    given["nan_value_counts"][element] = 1
+    given["lower_bounds"] |= {element: struct.pack("<d", 1.5), key: b"a", inner: struct.pack("<i", 2)}
+    given["upper_bounds"] |= {element: struct.pack("<d", 9.0), key: b"y", inner: struct.pack("<i", 7)}
+
+    def found() -> list[tuple[str, str]]:
+        world.tables += 1
+        described = world.catalog.create_table(f"db.t{world.tables}", table.schema())
+        with described.update_snapshot().fast_append() as append:
+            append.append_data_file(DataFile(**given))
+        return [(one.check, one.field) for one in described.fsck("rows").findings]
+
+    for without in (0, 1):  # lists, and maps and lists within them
+        given["value_counts"] |= {element: 5 + 2 * without, key: 4 + 2 * without, inner: 4 + 4 * without}
+        given["null_value_counts"] |= {element: 1 + 2 * without, key: 2 * without, inner: 2 + 4 * without}
+        assert found() == []
+    given[metric][leaf[column]] = value
+    assert found() == [(check, f"{metric}[{leaf[column]}: {column}]")]
+
+
 def test_errors_take_the_place_of_warnings(world: World) -> None:
     table = world.sound()
     rows = table.inspect.data_files().to_pylist()

@@ -81,7 +81,7 @@ class CheckReport:
                 (self.files, "file"),
                 (self.rows, "row"),
             )
-            if number
+            if number or what == "snapshot"
         )
         lines = [f"CheckReport({found} in {checked})", *(f"  {one}" for one in self.findings[:_MOST_SHOWN])]
         more = self.errors + self.warnings - len(lines) + 1

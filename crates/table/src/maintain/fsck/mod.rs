@@ -5,6 +5,7 @@
 //! branches and of tags, whatever their number, as far as they fit into memory; of files only hashes of their paths are
 //! kept.
 
+mod columns;
 mod context;
 mod entries;
 mod files;
