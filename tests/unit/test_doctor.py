@@ -108,6 +108,50 @@ def test_properties_that_work_against_each_other(catalog: ice.Catalog, propertie
     assert "properties" not in names(table)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "says", "after"),
+    [
+        ("write.target-file-size-bytes", "big", 'expected an integer of at least 1, got "big"', None),
+        ("write.target-file-size-bytes", "0", 'expected an integer of at least 1, got "0"', None),
+        ("commit.manifest.min-count-to-merge", "lots", "expected an integer", None),
+        ("history.expire.max-snapshot-age-ms", "x", "expected an integer", None),
+        ("write.delete.mode", "sometimes", "expected copy-on-write or merge-on-read", None),
+        ("write.metadata.metrics.default", "some", "expected none, counts, truncate(LENGTH) or full", None),
+        ("gc.enabled", "maybe", "expected true or false", ("gc.enabled", "false")),
+        ("write.format.defualt", "orc", "did you mean write.format.default?", ("write.format.default", "orc")),
+    ],
+)
+def test_properties_that_other_tools_set_wrongly(
+    catalog: ice.Catalog, tmp_path: Path, name: str, value: str, says: str, after: tuple[str, str] | None
+) -> None:
+    """They are findings, and do not keep the others from being found."""
+    made = catalog.create_table("db.made", ROWS.schema)
+    for _ in range(6):
+        made.append(ROWS)
+    document = json.loads(made.metadata_json())
+    document["properties"][name] = value
+    (tmp_path / "odd.metadata.json").write_text(json.dumps(document))
+    catalog.drop_table("db.made")
+    table = catalog.register_table("db.t", str(tmp_path / "odd.metadata.json"))
+    found = advice(table, "properties", name)
+    assert says in found.message
+    assert "small-files" in names(table)
+    follow(table, found)
+    assert "properties" not in names(table)
+    assert after is None or table.properties[after[0]] == after[1]
+    assert name not in table.properties or after == (name, table.properties[name])
+
+
+def test_keys_are_not_taken_away(catalog: ice.Catalog, tmp_path: Path) -> None:
+    made = catalog.create_table("db.made", ROWS.schema, properties={"format-version": "3"})
+    document = json.loads(made.metadata_json())
+    document["properties"]["encryption.data-key-length"] = "20"
+    (tmp_path / "odd.metadata.json").write_text(json.dumps(document))
+    table = catalog.register_table("db.t", str(tmp_path / "odd.metadata.json"))
+    found = advice(table, "properties", "encryption.data-key-length")
+    assert (found.repair, "20" in found.message) == ("", True)
+
+
 def test_modes_of_version_1(catalog: ice.Catalog) -> None:
     table = catalog.create_table("db.t", ROWS.schema, properties={"format-version": "1"})
     table.update_properties({"write.delete.mode": "merge-on-read"})

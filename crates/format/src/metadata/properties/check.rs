@@ -21,6 +21,23 @@ pub fn check_set(properties: &StringMap) -> Result<()> {
     })
 }
 
+/// What is wrong with a property that a table has.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Flaw {
+    /// The property expects other values.
+    Value(AllowedValues),
+    /// There is no property with this name, but one with a name close to it.
+    Name(&'static str),
+}
+
+/// Finds what is wrong with a property that a table has already; `None` for unknown names, which are the user's own.
+pub fn flaw(name: &str, value: &str) -> Option<Flaw> {
+    match known(name) {
+        Some(property) => (!property.values.allow(value)).then_some(Flaw::Value(property.values)),
+        None => nearest(name, KNOWN.iter().map(|known| known.name)).map(Flaw::Name),
+    }
+}
+
 fn known(name: &str) -> Option<&'static KnownProperty> {
     KNOWN.iter().find(|known| match known.name.ends_with('.') {
         true => name.len() > known.name.len() && name.starts_with(known.name),
@@ -163,6 +180,16 @@ mod tests {
             ("my.write.format", "x"),
         ] {
             assert_eq!(set(name, value), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn flaws_of_properties_that_a_table_has() {
+        assert_eq!(flaw("write.target-file-size-bytes", "0"), Some(Flaw::Value(AllowedValues::AtLeast(1))));
+        assert_eq!(flaw("gc.enabled", "maybe"), Some(Flaw::Value(AllowedValues::Flag)));
+        assert_eq!(flaw("write.format.defualt", "orc"), Some(Flaw::Name("write.format.default")));
+        for (name, value) in [("write.target-file-size-bytes", "1"), ("gc.enabled", "FALSE"), ("owner", "me")] {
+            assert_eq!(flaw(name, value), None, "{name}");
         }
     }
 

@@ -9,7 +9,7 @@ mod list;
 mod metrics_mode;
 mod property;
 
-pub use check::{check_set, nearest};
+pub use check::{Flaw, check_set, flaw, nearest};
 pub use list::*;
 pub use metrics_mode::MetricsMode;
 pub use property::{AllowedValues, ColumnProperty, Effect, KnownProperty, Property};

@@ -25,9 +25,11 @@ use survey::Survey;
 /// Metadata or manifests that cannot be read.
 pub fn doctor(storage: &Storage, table: &Committed) -> Result<Vec<Advice>> {
     let limits = limits()?;
+    let mut found = properties::flaws(&table.metadata);
+    let table = &if found.is_empty() { table.clone() } else { properties::readable(table) };
     let metadata = &table.metadata;
     let report = fsck(storage, table, FsckOptions { level: Level::Manifests, most: 1, only_current: true })?;
-    let mut found = properties::contradictions(metadata)?;
+    found.extend(properties::contradictions(metadata)?);
     found.extend(old_snapshots(table)?);
     // The damage is the finding if it makes manifests unreadable.
     match Survey::of(storage, metadata, &limits) {

@@ -1,18 +1,70 @@
-//! Table properties that work against each other, or against the table.
+//! Table properties that cannot be read, or that work against each other or against the table.
 
-use icefield_format::metadata::TableMetadata;
+use std::sync::Arc;
+
 use icefield_format::metadata::properties::{
-    COMMIT_MAX_RETRY_WAIT_MS, COMMIT_MIN_RETRY_WAIT_MS, DELETE_MODE, GC_ENABLED, MANIFEST_MERGE_ENABLED,
-    MAX_SNAPSHOT_AGE_MS, MERGE_MODE, METRICS_MODE_COLUMN_CONF_PREFIX, MIN_SNAPSHOTS_TO_KEEP, MetricsMode,
-    PARQUET_BLOOM_FILTER_COLUMN_ENABLED_PREFIX, PARQUET_PAGE_SIZE_BYTES, PARQUET_ROW_GROUP_SIZE_BYTES, UPDATE_MODE,
-    WRITE_TARGET_FILE_SIZE_BYTES,
+    AllowedValues, COMMIT_MAX_RETRY_WAIT_MS, COMMIT_MIN_RETRY_WAIT_MS, DELETE_MODE, Flaw, GC_ENABLED,
+    MANIFEST_MERGE_ENABLED, MAX_SNAPSHOT_AGE_MS, MERGE_MODE, METRICS_MODE_COLUMN_CONF_PREFIX, MIN_SNAPSHOTS_TO_KEEP,
+    MetricsMode, PARQUET_BLOOM_FILTER_COLUMN_ENABLED_PREFIX, PARQUET_PAGE_SIZE_BYTES, PARQUET_ROW_GROUP_SIZE_BYTES,
+    UPDATE_MODE, WRITE_TARGET_FILE_SIZE_BYTES, flaw,
 };
+use icefield_format::metadata::{MetadataBuilder, MetadataUpdate, TableMetadata};
 
 use super::advice::{Advice, quoted};
+use crate::commit::Committed;
 use crate::error::Result;
 
 /// Snapshots above which keeping all of them makes metadata large.
 const MANY_SNAPSHOTS: i64 = 1000;
+
+/// Finds values that their properties do not allow, and names that were probably meant to be others. What other tools
+/// have set is not checked before it is used.
+pub(super) fn flaws(metadata: &TableMetadata) -> Vec<Advice> {
+    let found = metadata.properties().iter().filter_map(|(name, value)| Some((name, value, flaw(name, value)?)));
+    let advice = found.map(|(name, value, flaw)| {
+        let (message, repair) = match flaw {
+            Flaw::Value(allowed) => (format!("expected {allowed}, got {}", quoted(value)), repair(name, allowed)),
+            Flaw::Name(meant) => {
+                let is_set = metadata.properties().contains_key(meant);
+                // The name of a column follows.
+                let repair = (!is_set && !meant.ends_with('.')).then(|| {
+                    let (old, new) = (quoted(name), quoted(meant));
+                    format!("table.update_properties({{{new}: {}}}, removals={old})", quoted(value))
+                });
+                (format!("there is no property of this name: did you mean {meant}?"), repair.unwrap_or_default())
+            }
+        };
+        Advice { name: "properties", subject: String::from(name), message, repair, ..Advice::default() }
+    });
+    advice.collect()
+}
+
+/// The call that gives a property the value that it is read as.
+fn repair(name: &str, allowed: AllowedValues) -> String {
+    match allowed {
+        // Without its key a table would be plain.
+        _ if name.starts_with("encryption.") => String::new(),
+        // Every other text than true is false.
+        AllowedValues::Flag => format!("table.update_properties({{{}: \"false\"}})", quoted(name)),
+        _ => format!("table.update_properties(removals={})", quoted(name)),
+    }
+}
+
+/// The table without properties that cannot be read.
+pub(super) fn readable(table: &Committed) -> Committed {
+    let is_unreadable = |name: &str, value: &str| match flaw(name, value) {
+        Some(Flaw::Value(allowed)) => allowed != AllowedValues::Flag,
+        _ => false,
+    };
+    let properties = table.metadata.properties().iter();
+    let removals: Vec<String> =
+        properties.filter(|(name, value)| is_unreadable(name, value)).map(|(name, _)| name.clone()).collect();
+    let builder = MetadataBuilder::from_base(&table.metadata, table.metadata.last_updated_ms());
+    let changed = builder.apply(MetadataUpdate::RemoveProperties { removals }).and_then(MetadataBuilder::build);
+    // Damaged metadata stays as it is, and is a finding of its own.
+    let metadata = changed.map_or_else(|_| table.metadata.clone(), Arc::new);
+    Committed { location: table.location.clone(), metadata }
+}
 
 /// Finds properties that contradict each other.
 pub(super) fn contradictions(metadata: &TableMetadata) -> Result<Vec<Advice>> {
