@@ -119,7 +119,7 @@ struct CountedColumn {
 }
 
 fn columns(schema: &Schema, given: Option<&[String]>) -> Result<Vec<CountedColumn>> {
-    let is_counted = |ty: &PrimitiveType| !matches!(ty, PrimitiveType::Unknown | PrimitiveType::Unrecognized(_));
+    let is_counted = |ty: &PrimitiveType| !matches!(ty, PrimitiveType::Unrecognized(_));
     let Some(names) = given else {
         let all = schema.fields().iter().filter_map(|field| match &field.ty {
             Type::Primitive(ty) if is_counted(ty) => {
@@ -172,6 +172,8 @@ fn add(sketch: &mut ThetaSketch, values: &ArrayRef, ty: &PrimitiveType) -> Resul
         values.iter().flatten().for_each(|value| sketch.update(&bytes(value)));
     }
     match values.data_type() {
+        // Columns of the type unknown have no values, and are counted as in Java.
+        DataType::Null => {}
         DataType::Int32 => numbers(sketch, values.as_primitive::<Int32Type>(), i32::to_le_bytes),
         DataType::Date32 => numbers(sketch, values.as_primitive::<Date32Type>(), i32::to_le_bytes),
         DataType::Int64 => numbers(sketch, values.as_primitive::<Int64Type>(), i64::to_le_bytes),
