@@ -7,7 +7,7 @@ memory below the limit of the call. Nothing of Java's converts equality deletes:
 
     python benches/maintain.py [--scale 0.1] [--rounds 1] [--memory BYTES] [--only WORD]
 
-Sizes are those of scale 1 (40 GB of disk); ``--scale`` is the share of the files, or of the rows where there are eight.
+Sizes are those of scale 1 (10 GB of disk); ``--scale`` is the share of the files, or of the rows where there are eight.
 """
 
 from __future__ import annotations
