@@ -15,7 +15,7 @@ import pytest
 
 import icefield as ice
 from icefield.catalog.rest import RestCatalog
-from worlds.servers.rest import After, Breaks, Server, error, served
+from worlds.servers.rest import After, Answer, Asked, Breaks, Server, error, served
 
 ROWS = pa.table({"id": [1, 2], "region": ["eu", "us"]})
 #: Lookups of a lost answer come quickly.
@@ -120,6 +120,22 @@ def test_a_table_is_sent_again_only_if_it_changed(server: Server, catalog: ice.C
 
 
 HOSTILE = ["a b", "a+b", "50%", "a/b", "a?b#c", "ü€🙂", "..", "q\"'", "a.b", "%2F", "a;b=c&d"]
+
+
+@pytest.mark.parametrize("etag", ["", "ü", "\x7f", '"a b"', "W/"])
+def test_odd_tags_of_versions(server: Server, etag: str) -> None:
+    with ice.load_catalog("c", uri=server.uri) as catalog:
+        catalog.create_table("n.t", ROWS.schema)
+
+        def answer(asked: Asked) -> Answer | None:
+            if asked.path.endswith("/tables/t"):
+                status, body, headers = server.usual(asked)
+                return status, body, {**headers, "etag": etag}
+            return None
+
+        server.instead.append(answer)
+        for _ in range(3):
+            assert catalog.load_table("n.t").scan().count() == 0
 
 
 def test_names_arrive_as_they_are(server: Server) -> None:
@@ -334,6 +350,13 @@ def test_every_one_of_these_is_refused_before_a_request(server: Server) -> None:
         ({"uri": "https://127.0.0.1:1", "ssl.cabundle": "/nowhere.pem"}, "ssl.cabundle"),
         ({"uri": server.uri, "tokn": "x"}, "did you mean token"),
         ({"uri": server.uri, "header.X": "a\r\nb: c"}, "header.x"),
+        ({"uri": server.uri, "header.X": "ends with a space "}, "header.x: not the value"),
+        ({"uri": server.uri, "header.a b": "c"}, "header.a b: not the name of an HTTP header"),
+        ({"uri": server.uri, "header.": "c"}, "header.: not the name of an HTTP header"),
+        # As read from a file, or from a variable that is not set.
+        ({"uri": server.uri, "token": "hush-hush\n"}, "cannot be sent as the header authorization: .* a line break"),
+        ({"uri": server.uri, "token": "hush hüsh"}, "cannot be sent as the header authorization: .* not ASCII"),
+        ({"uri": server.uri, "token": ""}, "cannot be sent as the header authorization: they are empty"),
         ({"uri": server.uri, "s3.signer": "S3V4RestSigner"}, "set s3.remote-signing-enabled"),
         ({"uri": server.uri, "rest.client.max-retries": "-1"}, "max-retries"),
     ]

@@ -108,7 +108,10 @@ class RestLoading(RestNamespaces):
                 metadata = TableState.load(self._storage_of(given), where).metadata
         except CorruptDataError as error:
             raise CorruptDataError(f"{reply.asked}: {error}", error.file, error.place, error.offset) from error
-        return Loaded(CommitTableResponse(metadata, where), given, reply.headers.get("etag"), time.monotonic(), planned)
+        etag = reply.headers.get("etag", "")
+        # Otherwise it cannot be sent back.
+        etag = etag if etag.isascii() and etag.isprintable() else None
+        return Loaded(CommitTableResponse(metadata, where), given, etag or None, time.monotonic(), planned)
 
     def _table(self, identifier: IdentifierLike, loaded: Loaded) -> Table:
         found, (namespace, table) = loaded.response, table_of(identifier)

@@ -51,6 +51,9 @@ _PASSWORDS = (
     "auth.oauth2.client-secret",
     "rest.client.proxy.password",
 )
+#: What a header may be called, and what it may say.
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?")
 _LOGGER = logging.getLogger("icefield")
 
 
@@ -138,6 +141,7 @@ class Http:
             # A request may wait for its token, which is asked for by another request.
             with _before(request, processed=processed):
                 signed = {} if has_credentials else self._auth.headers(request)
+                _check_credentials(signed, request)
             wait: float | None = None
             try:
                 reply = self._exchange(request, {**self._headers, **request.headers, **signed})
@@ -261,6 +265,16 @@ def _before(request: Request, *, processed: bool) -> Iterator[None]:
         raise
 
 
+def _check_credentials(headers: Mapping[str, str], request: Request) -> None:
+    """Refuse credentials that are not what a header may say, without showing them, as the library would."""
+    for name, value in headers.items():
+        if not _VALUE.fullmatch(value):
+            raise InvalidArgumentError(
+                f"{asked(request)}: the credentials cannot be sent as the header {name}: they are empty, not ASCII, or "
+                "have a line break or a space at an end"
+            )
+
+
 def _text(what: str, problem: str, error: Exception) -> str:
     return f"{what}: {problem}: {redacted_url(str(error) or type(error).__name__)}"
 
@@ -329,7 +343,9 @@ def _headers(properties: Mapping[str, str]) -> dict[str, str]:
         made["user-agent"] = agent
     made.update({name.lower(): value for name, value in under(properties, "header.").items()})
     for name, value in made.items():
-        if not value.isascii() or any(letter in value + name for letter in "\r\n\0"):
+        if not _NAME.fullmatch(name):
+            raise InvalidArgumentError(f"catalog property header.{name}: not the name of an HTTP header")
+        if value and not _VALUE.fullmatch(value):
             raise InvalidArgumentError(f"catalog property header.{name}: not the value of an HTTP header")
     return made
 
