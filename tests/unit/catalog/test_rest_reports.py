@@ -105,7 +105,7 @@ def test_reports_that_fail_are_logged(server: Server, answer: Any, caplog: pytes
 
 
 def test_nothing_waits_for_a_slow_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("icefield.catalog.rest.reports._PATIENCE", 0.05)
+    monkeypatch.setattr("icefield.catalog.rest.reports._CLOSE_TIMEOUT", 0.05)
     held: list[float] = []
 
     def hold(asked: Asked) -> None:

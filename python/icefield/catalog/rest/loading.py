@@ -110,8 +110,8 @@ class RestLoading(RestNamespaces):
             raise CorruptDataError(f"{reply.asked}: {error}", error.file, error.place, error.offset) from error
         etag = reply.headers.get("etag", "")
         # Otherwise it cannot be sent back.
-        etag = etag if etag.isascii() and etag.isprintable() else None
-        return Loaded(CommitTableResponse(metadata, where), given, etag or None, time.monotonic(), planned)
+        kept = etag if etag and etag.isascii() and etag.isprintable() else None
+        return Loaded(CommitTableResponse(metadata, where), given, kept, time.monotonic(), planned)
 
     def _table(self, identifier: IdentifierLike, loaded: Loaded) -> Table:
         found, (namespace, table) = loaded.response, table_of(identifier)
