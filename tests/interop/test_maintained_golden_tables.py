@@ -6,7 +6,6 @@ unpacked again, and ours run. ``make test-random`` takes all tables, `SAMPLE` ar
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -81,12 +80,8 @@ COUNTS = ("added-", "deleted-", "changed-", "removed-dvs", "total-records", "tot
 
 @pytest.fixture(scope="module", autouse=True)
 def _base() -> Iterator[None]:
-    """Have the folder of the golden tables alone on this machine."""
-    with Path(f"{BASE}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        shutil.rmtree(BASE, ignore_errors=True)
+    with golden.base():
         yield
-        shutil.rmtree(BASE, ignore_errors=True)
 
 
 def unpacked(name: str) -> str:

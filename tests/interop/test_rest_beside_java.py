@@ -12,8 +12,8 @@ import pytest
 
 import icefield as ice
 from icefield.catalog.rest import RestCatalog
-from icefield.errors import NoSuchViewError
-from worlds.golden import BASE, facts, unpack
+from icefield.errors import NoSuchViewError, ServerError
+from worlds.golden import base, facts, names, unpack
 from worlds.servers.java_rest import has_compiler, served_by_java
 
 pytestmark = pytest.mark.interop
@@ -264,29 +264,58 @@ def test_thirty_appends_at_once_make_one_history(catalog: ice.Catalog, db: str, 
     assert [snapshot.parent_snapshot_id for snapshot in table.snapshots()] == [None, *history[:-1]]
 
 
-#: Tables of the golden set that the server can plan: with deletes of both kinds, partitions, changed schemas.
-PLANNED = [
-    "del_mixed",
-    "del_eq_partitioned",
-    "del_pos_partition",
-    "evo_columns",
-    "evo_nested",
-    "compacted",
-]
+#: Golden tables that Java's server does not plan, and what it answers.
+UNPLANNED = {
+    "evo_drop_partition_source": (ice.IcefieldError, "is not JSON"),  # partition fields without a type
+    "v1_void": (ice.IcefieldError, "is not JSON"),
+    "v1_inline_manifests": (ServerError, '"name" is null'),
+}
+#: Golden tables some of whose deletes Java's planning leaves out, wrongly (`worlds.golden.DELETED`).
+OTHERWISE = {"del_eq_types"}
 
 
-def test_the_server_plans_the_same_rows(uri: str, catalog: ice.Catalog, db: str) -> None:
+def plain(rows: pa.Table) -> list[str]:
+    """The rows in an order; dates and times as numbers, as not all of them are in Python's range."""
+    numbers = {pa.date32(): pa.int32(), pa.time64("us"): pa.int64()}
+    for place, field in enumerate(rows.schema):
+        kind = pa.int64() if pa.types.is_timestamp(field.type) else numbers.get(field.type)
+        if kind is not None:
+            rows = rows.set_column(place, field.name, rows[field.name].cast(kind))
+    return sorted(map(repr, rows.to_pylist()))
+
+
+@pytest.fixture
+def golden() -> Iterator[Path]:
+    with base() as folder:
+        yield folder
+
+
+def test_the_server_plans_the_same_rows(uri: str, catalog: ice.Catalog, db: str, golden: Path) -> None:
+    """All golden tables: with position and equality deletes, and with vectors, of which several are in one file."""
     planning = ice.load_catalog("java", uri=uri, **{"scan-planning-mode": "server"})
-    for name in PLANNED:
-        folder = unpack(name, Path(BASE))
+    of_vectors = 0
+    for name in names():
+        folder = unpack(name, golden)
         here = catalog.register_table(f"{db}.{name}", f"file://{folder}/{facts(name)['metadata_file']}")
         theirs = planning.load_table(f"{db}.{name}")
         assert (here.scan().is_planned_by_server, theirs.scan().is_planned_by_server) == (False, True)
+        if name in UNPLANNED:
+            kind, says = UNPLANNED[name]
+            with pytest.raises(kind, match=says):
+                theirs.scan().to_arrow()
+            continue
         first = here.schema().fields[0].name
-        value = next(iter(here.scan(f"`{first}` is not null", limit=1).to_arrow()[first].to_pylist()), None)
+        fitting = here.scan(f"`{first}` is not null", limit=1).to_arrow()[first]
+        # Only values that Python has.
+        kinds = (pa.types.is_integer, pa.types.is_string, pa.types.is_boolean)
+        value = next(iter(fitting.to_pylist()), None) if any(test(fitting.type) for test in kinds) else None
         wanted = [None, ice.expressions.IsNull(first)]
         wanted += [] if value is None else [ice.expressions.EqualTo(first, value)]
-        for row_filter in wanted:
-            mine, served = (sorted(map(repr, one.scan(row_filter).to_arrow().to_pylist())) for one in (here, theirs))
+        for row_filter in [] if name in OTHERWISE else wanted:
+            mine, served = (plain(one.scan(row_filter).to_arrow()) for one in (here, theirs))
             assert served == mine, (name, row_filter)
             assert theirs.scan(row_filter).count() == len(mine), (name, row_filter)
+        deletes = theirs.scan().plan_files().to_arrow()["deletes"].to_pylist()
+        paths = [one["file_path"] for each in deletes for one in each if one["file_path"].endswith(".puffin")]
+        of_vectors += len(paths) - len({*paths})
+    assert of_vectors > 10

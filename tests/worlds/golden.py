@@ -7,6 +7,8 @@ import json
 import os
 import shutil
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -65,6 +67,18 @@ def unpack(name: str, scratch: Path) -> Path:
                 packed.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
                 packed.extractall(scratch)
     return folder
+
+
+@contextmanager
+def base() -> Iterator[Path]:
+    """Have the folder that the paths in golden tables name alone on this machine, and empty."""
+    import fcntl
+
+    with Path(f"{BASE}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        shutil.rmtree(BASE, ignore_errors=True)
+        yield Path(BASE)
+        shutil.rmtree(BASE, ignore_errors=True)
 
 
 def relocation(scratch: Path) -> dict[str, str]:

@@ -86,6 +86,47 @@ def test_rows_are_those_planned_here(server: Server, plans: Plans, way: str) -> 
     assert plans.open == {}, "plans are cancelled when they are no longer needed"
 
 
+@pytest.mark.parametrize("names_paths", [False, True])
+def test_vectors_of_one_file_are_told_apart(server: Server, plans: Plans, names_paths: bool) -> None:
+    """Java's server names each of them by the path of their file; but a vector is of one data file only."""
+    plans.names_paths = names_paths
+    with ice.load_catalog("c", uri=server.uri) as catalog:
+        server.with_table = {}
+        here = catalog.load_table("n.t")
+        here.update_properties({"write.delete.mode": "merge-on-read"}).delete("id in (2, 7)")
+    server.with_table = {"config": {"scan-planning-mode": "server"}}
+    table = opened(server)
+    vectors = [one for task in table.scan().plan_files() for one in task.delete_files]
+    assert len({one.file_path for one in vectors}) < len({one.content_offset for one in vectors}) == len(vectors) == 2
+    assert in_order(table.scan().to_arrow()) == in_order(here.scan().to_arrow())
+    assert table.scan().count() == 6
+    # A vector of none of the files that are read is an error as before.
+    wrong = {**FILE, "content": "position-deletes", "file-format": "puffin", "content-offset": 4}
+    wrong |= {"content-size-in-bytes": 5, "referenced-data-file": "file:///other.parquet"}
+    task = {"data-file": FILE, "delete-file-references": [0]}
+    answer = {"status": "completed", "delete-files": [wrong], "file-scan-tasks": [task]}
+    server.script((200, answer, {}), method="POST", ends="/plan")
+    with pytest.raises(errors.IcefieldError):
+        table.scan().to_arrow()
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity"])
+def test_numbers_that_json_does_not_have(server: Server, plans: Plans, text: str) -> None:
+    """In partitions Java's server writes them as texts."""
+    server.with_table = {}
+    server.config["endpoints"].append("POST /v1/{prefix}/namespaces/{namespace}/tables")
+    rows = pa.table({"x": [float(text), 1.0, None], "y": pa.array([float(text)] * 3, pa.float32())})
+    with ice.load_catalog("c", uri=server.uri) as catalog:
+        here = catalog.create_table("n.floats", rows.schema, partition_by=["x", "y"]).append(rows)
+    server.with_table = {"config": {"scan-planning-mode": "server"}}
+    with ice.load_catalog("c", uri=server.uri) as catalog:
+        table = catalog.load_table("n.floats")
+        assert table.scan().is_planned_by_server
+        for row_filter in (None, "x = 1", "x is null", "x is nan", "y > 0"):
+            mine, theirs = (sorted(map(repr, one.scan(row_filter).to_arrow().to_pylist())) for one in (here, table))
+            assert theirs == mine, row_filter
+
+
 def test_the_server_has_the_last_word(server: Server, plans: Plans) -> None:
     plans.policy = {"type": "eq", "term": "region", "value": "eu"}
     table = opened(server)

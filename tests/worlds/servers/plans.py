@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from icefield._core import Storage, TableState
@@ -25,6 +26,8 @@ class Plans:
         #: A filter of the server, which hides rows.
         self.policy: dict[str, Any] | None = None
         self.sends_residuals = True
+        #: Whether delete files are named by their paths, as Java's server does: of vectors in one file the last one is.
+        self.names_paths = False
         #: Ids of plans that are not cancelled, with how often they were asked for.
         self.open: dict[str, int] = {}
         self._made: dict[str, dict[str, Any]] = {}
@@ -87,13 +90,17 @@ class Plans:
         return 200, self._made[plan_id], {}
 
     def _page(self, tasks: list[Any]) -> dict[str, Any]:
-        deletes = list({delete.file_path: delete for task in tasks for delete in task.delete_files}.values())
-        places = {delete.file_path: place for place, delete in enumerate(deletes)}
+        def name(delete: Any) -> tuple[str, int | None]:
+            return delete.file_path, None if self.names_paths else delete.content_offset
+
+        known = {(one.file_path, one.content_offset): one for task in tasks for one in task.delete_files}
+        deletes = list(known.values())
+        places = {name(delete): place for place, delete in enumerate(deletes)}
         made = []
         for task in tasks:
             one: dict[str, Any] = {"data-file": {"content": "data", **_file(task.file)}}
             if task.delete_files:
-                one["delete-file-references"] = [places[delete.file_path] for delete in task.delete_files]
+                one["delete-file-references"] = [places[name(delete)] for delete in task.delete_files]
             if self.sends_residuals:
                 one["residual-filter"] = json.loads(task.residual.to_json())
             made.append(one)
@@ -105,12 +112,19 @@ class Plans:
         return found
 
 
+def _special(value: Any) -> Any:
+    """The value, as Java writes numbers that JSON does not have."""
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
 def _file(file: Any) -> dict[str, Any]:
     known = {
         "file-path": file.file_path,
         "file-format": str(file.file_format).lower(),
         "spec-id": file.spec_id,
-        "partition": list(file.partition),
+        "partition": [_special(value) for value in file.partition],
         "record-count": file.record_count,
         "file-size-in-bytes": file.file_size_in_bytes,
         "first-row-id": file.first_row_id,

@@ -7,7 +7,7 @@ use super::form::{Form, Member, messages, words};
 use super::table::StorageCredential;
 use crate::json::{self, Object, Writer};
 use crate::manifest::{DataFile, FileContent, FileFormat};
-use crate::types::{PrimitiveType, Schema, StructType, Type, value_json};
+use crate::types::{Field, PrimitiveType, Schema, StructType, Type, value_json};
 use crate::value::{Value, binary};
 use crate::{Error, Result};
 
@@ -300,7 +300,26 @@ fn partition_to_json(tuple: &[Option<Value>], partition: &StructType) -> Result<
 
 fn partition_from_json(tuple: &[Json], partition: &StructType) -> Result<Vec<Option<Value>>> {
     same_length(tuple.len(), partition.fields.len())?;
-    tuple.iter().zip(&partition.fields).map(|(value, field)| value_json::from_json_or_null(value, &field.ty)).collect()
+    let read = |(value, field): (&Json, &Field)| match special(value, &field.ty) {
+        Some(special) => Ok(Some(special)),
+        None => value_json::from_json_or_null(value, &field.ty),
+    };
+    tuple.iter().zip(&partition.fields).map(read).collect()
+}
+
+/// A number that JSON does not have, as Java's server writes it; defaults of schemas may not be such numbers.
+fn special(json: &Json, ty: &Type) -> Option<Value> {
+    let number = match json.as_str()? {
+        "NaN" => f64::NAN,
+        "Infinity" => f64::INFINITY,
+        "-Infinity" => f64::NEG_INFINITY,
+        _ => return None,
+    };
+    match ty.as_primitive()? {
+        PrimitiveType::Float => Some(Value::Float(number as f32)),
+        PrimitiveType::Double => Some(Value::Double(number)),
+        _ => None,
+    }
 }
 
 fn same_length(found: usize, expected: usize) -> Result<()> {

@@ -103,6 +103,25 @@ impl Scan {
     }
 }
 
+/// The indices of the vectors in a page, by their file and the data file that they are of.
+fn vectors(deletes: &[ContentFile]) -> HashMap<(&str, &str), i32> {
+    let mut found = HashMap::new();
+    for (index, file) in (0..).zip(deletes) {
+        if let (Some(_), Some(data_file)) = (file.content_offset, &file.referenced_data_file) {
+            found.insert((&*file.file_path, &**data_file), index);
+        }
+    }
+    found
+}
+
+/// The index of the delete file that a task means. Of several vectors in one file Java's server names the last one for
+/// each data file, but a vector is of one data file only.
+fn meant(index: i32, deletes: &[ContentFile], vectors: &HashMap<(&str, &str), i32>, data_file: &str) -> i32 {
+    let named = usize::try_from(index).ok().and_then(|index| deletes.get(index));
+    let vector = named.filter(|file| file.content_offset.is_some());
+    vector.and_then(|file| vectors.get(&(&*file.file_path, data_file))).copied().unwrap_or(index)
+}
+
 /// Data files of one spec: each with its residual and its deletes.
 #[derive(Default)]
 struct OfSpec {
@@ -133,9 +152,12 @@ impl<'a> Planner<'a> {
     }
 
     fn page(&mut self, page: &ScanTasks, place: &str) -> Result<()> {
-        let places = self.page_deletes(page.delete_files.as_deref().unwrap_or_default(), place)?;
+        let deletes = page.delete_files.as_deref().unwrap_or_default();
+        let places = self.page_deletes(deletes, place)?;
+        let vectors = vectors(deletes);
         for (number, task) in page.file_scan_tasks.iter().flatten().enumerate() {
-            self.task(task, &places, &format!("{place}/file-scan-tasks/{number}"))?;
+            let meant = |index: i32| meant(index, deletes, &vectors, &task.data_file.file_path);
+            self.task(task, &places, meant, &format!("{place}/file-scan-tasks/{number}"))?;
         }
         Ok(())
     }
@@ -162,7 +184,7 @@ impl<'a> Planner<'a> {
         Ok(places)
     }
 
-    fn task(&mut self, task: &FileScanTask, deletes: &[u32], place: &str) -> Result<()> {
+    fn task(&mut self, task: &FileScanTask, deletes: &[u32], meant: impl Fn(i32) -> i32, place: &str) -> Result<()> {
         let file = self.file(&task.data_file, true, &format!("{place}/data-file"))?;
         if !self.paths.insert(file.file_path.clone()) {
             let message = format!("{} has a task already: its rows would be read twice", file.file_path);
@@ -171,7 +193,7 @@ impl<'a> Planner<'a> {
         let of_deletes = format!("{place}/delete-file-references");
         let references = task.delete_file_references.iter().flatten();
         let linked = references.map(|index| {
-            let found = usize::try_from(*index).ok().and_then(|index| deletes.get(index)).copied();
+            let found = usize::try_from(meant(*index)).ok().and_then(|index| deletes.get(index)).copied();
             found.ok_or_else(|| corrupt(&of_deletes, format!("{index} is none of {} delete files", deletes.len())))
         });
         let linked = linked.collect::<Result<Vec<u32>>>()?;
