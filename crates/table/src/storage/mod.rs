@@ -4,6 +4,7 @@
 //! selects the store for its scheme. Paths in metadata are used verbatim; nothing is decoded or encoded ("File System
 //! Operations": the specification requires only in-place writes, seekable reads and deletes).
 
+mod connections;
 mod encryption;
 mod leftover;
 mod location;
@@ -57,8 +58,9 @@ struct Inner {
     relocate: Vec<(String, String)>,
     /// Storages with other credentials, by the prefix of what they are for, longest prefix first.
     prefixed: Arc<Vec<(String, Storage)>>,
-    /// The stores of this storage itself, and of each of `prefixed` by its number.
-    stores: RwLock<HashMap<Option<usize>, Opened>>,
+    /// The stores of this storage itself, and of each of `prefixed` by its number; shared by storages that differ in
+    /// what they do around a request only.
+    stores: Arc<RwLock<HashMap<Option<usize>, Opened>>>,
     faults: Option<Arc<FaultPlan>>,
     /// Whether writes are discarded.
     unwritten: bool,
@@ -68,11 +70,18 @@ struct Inner {
     rights: u64,
 }
 
-/// The stores that were opened with some credentials, by scheme and authority.
+/// The stores that a process opened with some credentials, by scheme and authority.
 #[derive(Default)]
 struct Opened {
+    process: u32,
     generation: u64,
     stores: HashMap<(Scheme, String), Arc<dyn Store>>,
+}
+
+impl Opened {
+    fn is_of(&self, process: u32, generation: u64) -> bool {
+        self.process == process && self.generation == generation
+    }
 }
 
 /// Identifies an immutable object without reading it: by its location, the properties used to access it, and the size
@@ -201,7 +210,7 @@ impl Storage {
         prefixed.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         let rights = prefixed.iter().map(|(prefix, storage)| (prefix, storage.inner.rights)).collect::<Vec<_>>();
         let rights = keys_of_process().hash_one((self.inner.rights, rights));
-        let inner = Inner { prefixed: Arc::new(prefixed), rights, ..self.copied() };
+        let inner = Inner { prefixed: Arc::new(prefixed), rights, stores: Arc::default(), ..self.copied() };
         Self { inner: Arc::new(inner), ..self.clone() }
     }
 
@@ -218,15 +227,16 @@ impl Storage {
         Arc::new(Inner { relocate, faults, unwritten: false, traffic: None, ..self.copied() })
     }
 
-    /// The same, without open stores.
+    /// The same, with the same open stores.
     fn copied(&self) -> Inner {
-        let Inner { properties, renewing, relocate, prefixed, faults, unwritten, traffic, rights, .. } = &*self.inner;
+        let Inner { properties, renewing, relocate, prefixed, stores, faults, unwritten, traffic, rights } =
+            &*self.inner;
         Inner {
             properties: properties.clone(),
             renewing: renewing.clone(),
             relocate: relocate.clone(),
             prefixed: prefixed.clone(),
-            stores: RwLock::default(),
+            stores: stores.clone(),
             faults: faults.clone(),
             unwritten: *unwritten,
             traffic: traffic.clone(),
@@ -241,7 +251,7 @@ impl Storage {
         faults: Option<Arc<FaultPlan>>,
     ) -> Self {
         let rights = keys_of_process().hash_one(&properties);
-        let (properties, stores, prefixed) = (Arc::new(properties), RwLock::default(), Arc::default());
+        let (properties, stores, prefixed) = (Arc::new(properties), Arc::default(), Arc::default());
         let (unwritten, traffic) = (false, None);
         let inner = Inner { properties, renewing, relocate, prefixed, stores, faults, unwritten, traffic, rights };
         Self { inner: Arc::new(inner), keyring: None, file: None }
@@ -488,7 +498,16 @@ impl Storage {
 
     /// The store of a location; for an encrypted file, one that decrypts.
     fn store(&self, at: &Location) -> Result<Arc<dyn Store>> {
-        let store = self.stored(at)?;
+        let mut store = self.stored(at)?;
+        if let Some(plan) = &self.inner.faults {
+            store = faults::wrap(store, plan.clone());
+        }
+        if self.inner.unwritten {
+            store = unwritten::wrap(store);
+        }
+        if let Some(traffic) = &self.inner.traffic {
+            store = traffic::wrap(store, traffic.clone());
+        }
         Ok(match &self.file {
             Some(key) => encrypted::wrap(store, key.clone()),
             None => store,
@@ -504,35 +523,30 @@ impl Storage {
             Scheme::File | Scheme::Memory => None,
             _ => renewing.as_ref().map(|renewing| renewing.current()),
         };
-        let generation = renewed.as_ref().map_or(0, |current| current.generation);
+        let (process, generation) = (std::process::id(), renewed.as_ref().map_or(0, |current| current.generation));
         let properties = renewed.as_ref().map_or(properties, |current| &current.properties);
         {
             let stores = self.inner.stores.read().unwrap_or_else(PoisonError::into_inner);
-            let opened = stores.get(&scope).filter(|opened| opened.generation == generation);
+            let opened = stores.get(&scope).filter(|opened| opened.is_of(process, generation));
             if let Some(store) = opened.and_then(|opened| opened.stores.get(&key)) {
                 return Ok(store.clone());
             }
         }
-        let mut store: Arc<dyn Store> = match at.scheme {
+        let store: Arc<dyn Store> = match at.scheme {
             Scheme::File => Arc::new(local::Local),
             Scheme::Memory => Arc::new(memory::Memory),
             _ => Arc::new(remote::Remote::open(at, properties, renewing.as_ref())?),
         };
-        if let Some(plan) = &self.inner.faults {
-            store = faults::wrap(store, plan.clone());
-        }
-        if self.inner.unwritten {
-            store = unwritten::wrap(store);
-        }
-        if let Some(traffic) = &self.inner.traffic {
-            store = traffic::wrap(store, traffic.clone());
-        }
         let mut stores = self.inner.stores.write().unwrap_or_else(PoisonError::into_inner);
         let opened = stores.entry(scope).or_default();
-        if opened.generation < generation {
-            *opened = Opened { generation, stores: HashMap::new() };
+        if opened.process != process || opened.generation < generation {
+            let before = std::mem::replace(opened, Opened { process, generation, stores: HashMap::new() });
+            if before.process != process {
+                // To close the connections of the parent would also take them from its event loop.
+                std::mem::forget(before);
+            }
         }
-        Ok(match opened.generation == generation {
+        Ok(match opened.is_of(process, generation) {
             true => opened.stores.entry(key).or_insert(store).clone(),
             // Another thread has renewed the credentials meanwhile.
             false => store,

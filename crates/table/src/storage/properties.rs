@@ -10,6 +10,7 @@ use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::client::{HttpClient, HttpConnector};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 
+use super::connections;
 use crate::error::{Error, Result};
 
 /// PyIceberg's name of a property, with its synonyms, and the store's key.
@@ -204,7 +205,8 @@ pub(super) fn s3(bucket: &str, properties: &BTreeMap<String, String>) -> Result<
     let options = client(properties, "s3")?.with_allow_http(plain(endpoint) || plain(env_endpoint().as_deref()));
     let settings = merged("AWS_", environment(), given(properties, S3), &S3_KEYS);
     let builder = settings.into_iter().fold(AmazonS3Builder::new(), |made, (key, value)| made.with_config(key, value));
-    let mut builder = builder.with_client_options(options).with_bucket_name(bucket);
+    let builder = builder.with_client_options(options).with_http_connector(connections::Connector);
+    let mut builder = builder.with_bucket_name(bucket);
     for (key, value) in encryption(properties)? {
         let key = key.parse::<AmazonS3ConfigKey>().map_err(|error| Error::Internal(error.to_string()))?;
         builder = builder.with_config(key, value);
@@ -253,7 +255,8 @@ pub(super) fn gcs(bucket: &str, properties: &BTreeMap<String, String>) -> Result
     let settings = merged("GOOGLE_", variables, given(properties, GCS), &GCS_KEYS);
     let builder = GoogleCloudStorageBuilder::new();
     let builder = settings.into_iter().fold(builder, |made, (key, value)| made.with_config(key, value));
-    Ok(builder.with_client_options(options).with_bucket_name(bucket))
+    let builder = builder.with_client_options(options).with_http_connector(connections::Connector);
+    Ok(builder.with_bucket_name(bucket))
 }
 
 /// Configures an Azure store. The account comes from the location (`container@account.dfs.core.windows.net`), otherwise
@@ -289,7 +292,8 @@ pub(super) fn azure(authority: &str, properties: &BTreeMap<String, String>) -> R
     if let Ok(endpoint) = std::env::var("IDENTITY_ENDPOINT") {
         builder = builder.with_msi_endpoint(endpoint);
     }
-    let builder = builder.with_client_options(options).with_container_name(container);
+    let builder = builder.with_client_options(options).with_http_connector(connections::Connector);
+    let builder = builder.with_container_name(container);
     let Some(host) = host else { return Ok(builder) };
     let account = host.split('.').next().unwrap_or(host);
     let fabric = host.ends_with(".fabric.microsoft.com");
@@ -351,10 +355,12 @@ impl Direct {
 
 impl HttpConnector for Direct {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        let client = self.client();
-        client
-            .map(HttpClient::new)
-            .map_err(|error| object_store::Error::Generic { store: "HTTP", source: error.into() })
+        connections::shared(self, || {
+            let client = self.client();
+            client
+                .map(HttpClient::new)
+                .map_err(|error| object_store::Error::Generic { store: "HTTP", source: error.into() })
+        })
     }
 }
 

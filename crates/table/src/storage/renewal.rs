@@ -11,6 +11,8 @@ use crate::error::{Error, Result};
 
 /// How long to wait after a renewal before another one, in milliseconds.
 const PAUSE_MS: i64 = 10_000;
+/// The same for credentials with a short life.
+const SHORTEST_PAUSE_MS: i64 = 500;
 
 /// Where a storage gets new credentials, such as a catalog service.
 pub trait Renewal: Any + fmt::Debug + Send + Sync {
@@ -133,7 +135,7 @@ impl Renewing {
             Ok(Renewed { properties: given, due_ms, expires_ms }) => Current {
                 properties: Arc::new(properties::kept(given)),
                 generation: known.generation + 1,
-                due_ms: due_ms.map(|due_ms| due_ms.max(now_ms().saturating_add(PAUSE_MS))),
+                due_ms: due_ms.map(|due_ms| due_ms.max(now_ms().saturating_add(pause_ms(expires_ms)))),
                 expires_ms,
             },
             Err(error) => {
@@ -148,6 +150,12 @@ impl Renewing {
     fn known(&self) -> Current {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// The least time until credentials that were renewed now are renewed again: half of their life, if that is short.
+fn pause_ms(expires_ms: Option<i64>) -> i64 {
+    let left = expires_ms.map_or(i64::MAX, |end| end.saturating_sub(now_ms()));
+    if left <= 0 { PAUSE_MS } else { (left / 2).clamp(SHORTEST_PAUSE_MS, PAUSE_MS) }
 }
 
 #[cfg(test)]
@@ -220,6 +228,15 @@ mod tests {
     }
 
     #[test]
+    fn credentials_with_a_short_life_are_renewed_within_it() {
+        set_for_thread(Some(1_000_000));
+        for (left, pause) in [(2000, 1000), (12_000, 6000), (3_600_000, PAUSE_MS), (10, 500), (0, PAUSE_MS)] {
+            assert_eq!(pause_ms(Some(1_000_000 + left)), pause, "{left}");
+        }
+        assert_eq!((pause_ms(None), pause_ms(Some(-5))), (PAUSE_MS, PAUSE_MS));
+    }
+
+    #[test]
     fn stores_are_opened_again_with_the_new_credentials() {
         let (storage, _) = opened(false);
         let store = || storage.store(&storage.resolve("s3://bucket/key").unwrap()).unwrap();
@@ -230,6 +247,9 @@ mod tests {
         let second = store();
         assert!(!Arc::ptr_eq(&first, &second));
         assert!(Arc::ptr_eq(&second, &store()));
+        // What differs around a request only is not opened again.
+        let variant = storage.relocated([]).unwrap();
+        assert!(Arc::ptr_eq(&second, &variant.store(&variant.resolve("s3://bucket/other").unwrap()).unwrap()));
     }
 
     #[test]

@@ -9,11 +9,12 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use object_store::ClientOptions;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
 };
 use reqwest::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 
 use crate::error::{Error, Result};
+use crate::storage::connections;
 use crate::storage::renewal::{Renewal, SignRequest, Signed};
 
 /// How long a signature is used again, where the signer allows that; as in Java.
@@ -30,7 +31,7 @@ pub(super) struct Connector {
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let client = ReqwestConnector::default().connect(options)?;
+        let client = connections::Connector.connect(options)?;
         let (signer, region) = (self.signer.clone(), self.region.clone());
         Ok(HttpClient::new(Signing { client, signer, region, kept: Mutex::default() }))
     }
