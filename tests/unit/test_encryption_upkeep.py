@@ -48,6 +48,29 @@ def test_expiry_removes_the_keys_of_manifest_lists(catalog: ice.Catalog) -> None
     assert other.append(ROWS).scan().count() == 1000
 
 
+def test_nothing_expires_without_the_keys(catalog: ice.Catalog) -> None:
+    """The files of the snapshots could not be found afterwards: their keys would be gone from the metadata."""
+    table = encrypted(catalog)
+    for _ in range(3):
+        table = table.append(ROWS)
+    before = files(table)
+    for keys in (None, MemoryKeys({}), MemoryKeys({"keyA": b"another key 0123"})):
+        other = again(table, keys)
+        for dry_run in (True, False):
+            with pytest.raises(ice.IcefieldError, match="encryption.kms-type|no key 'keyA'|another key"):
+                other.expire_snapshots(retain_last=1, older_than=2**50, dry_run=dry_run)
+        assert len(other.refresh().snapshots()) == 3
+        with pytest.raises(ice.IcefieldError, match="encryption.kms-type|no key 'keyA'|another key"):
+            other.fsck()
+        with pytest.raises(ice.IcefieldError, match="encryption.kms-type|no key 'keyA'|another key"):
+            other.doctor()
+    assert files(table) == before
+    other = again(table, None)
+    other.expire_snapshots(retain_last=1, older_than=2**50, cleanup="nothing")
+    assert len(other.refresh().snapshots()) == 1
+    assert files(table) == before
+
+
 def test_statistics_are_encrypted(catalog: ice.Catalog) -> None:
     table = encrypted(catalog).append(ROWS)
     done = table.maintenance.compute_table_stats()

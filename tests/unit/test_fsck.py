@@ -499,6 +499,22 @@ def test_values_within_lists_and_maps_are_compared(
     assert found() == [(check, f"{metric}[{leaf[column]}: {column}]")]
 
 
+def test_columns_of_the_type_unknown_are_counted(world: World) -> None:
+    """Other writers may count them within structs, of which some are null."""
+    inner = ice.types.StructType(ice.NestedField(3, "u", "unknown"), ice.NestedField(4, "a", "int"))
+    schema = ice.Schema(ice.NestedField(1, "id", "long"), ice.NestedField(2, "s", inner))
+    table = world.catalog.create_table("db.unknown", schema, properties={"format-version": "3"})
+    table.append(pa.table({"id": [1, 2], "s": pa.array([{"a": 1}, None], pa.struct([("a", pa.int32())]))}))
+    given = fields_of(table.inspect.data_files().to_pylist()[0])
+    for nulls, found in ((2, []), (1, ["rows-null-count"])):
+        world.tables += 1
+        given["value_counts"][3], given["null_value_counts"][3] = 2, nulls
+        described = world.catalog.create_table(f"db.t{world.tables}", schema, properties={"format-version": "3"})
+        with described.update_snapshot().fast_append() as append:
+            append.append_data_file(DataFile(**given))
+        assert [one.check for one in described.fsck("rows").findings] == found
+
+
 def test_errors_take_the_place_of_warnings(world: World) -> None:
     table = world.sound()
     rows = table.inspect.data_files().to_pylist()

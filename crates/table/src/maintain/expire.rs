@@ -15,6 +15,7 @@ use crate::clock::now_ms;
 use crate::commit::{Change, Committed, read_metadata};
 use crate::error::{Error, Result};
 use crate::limits::limits;
+use crate::snapshot::manifests::list_key;
 use crate::snapshot::parallel::locked;
 use crate::snapshot::reachable::{self, NamedFile, Reachable};
 use crate::storage::{Folders, Leftover, Place, Places, Storage};
@@ -98,7 +99,7 @@ impl ExpiredFiles {
 /// # Errors
 /// Any error of the commit; no file is then deleted.
 pub fn expire(table: &Table, request: ExpireSnapshots, cleanup: Cleanup, external: External) -> Result<Expired> {
-    let mut change = Expire { storage: table.storage().clone(), request, made: None };
+    let mut change = Expire { storage: table.storage().clone(), request, cleanup, made: None };
     let committed = table.make(&mut change)?;
     let Some(Made { before, expiry }) = change.made else { return Ok(Expired::default()) };
     // Commits since then may reference more files.
@@ -123,7 +124,7 @@ pub fn expire(table: &Table, request: ExpireSnapshots, cleanup: Cleanup, externa
 /// # Errors
 /// As [`expire`].
 pub fn expirable(table: &Table, request: ExpireSnapshots, cleanup: Cleanup, external: External) -> Result<Expired> {
-    let mut change = Expire { storage: table.storage().clone(), request, made: None };
+    let mut change = Expire { storage: table.storage().clone(), request, cleanup, made: None };
     let updates = change.updates(table.metadata())?;
     let Some(Made { before, expiry }) = change.made else { return Ok(Expired::default()) };
     let metadata = MetadataBuilder::from_base(&before, now_ms()).apply_all(updates)?.build()?;
@@ -135,6 +136,7 @@ pub fn expirable(table: &Table, request: ExpireSnapshots, cleanup: Cleanup, exte
 struct Expire {
     storage: Storage,
     request: ExpireSnapshots,
+    cleanup: Cleanup,
     /// The result of the last attempt; `None` if nothing expires.
     made: Option<Made>,
 }
@@ -147,6 +149,7 @@ struct Made {
 impl Change for Expire {
     fn updates(&mut self, base: &TableMetadata) -> Result<Vec<MetadataUpdate>> {
         let expiry = self.request.plan(base, now_ms())?;
+        self.check_keys(base, &expiry)?;
         let mut updates = expiry.updates();
         updates.extend(unused_keys(base, &expiry));
         if self.request.clean_expired_metadata {
@@ -223,6 +226,23 @@ fn check_no_ref_dropped(
 }
 
 impl Expire {
+    /// Refuses to expire encrypted snapshots without their keys: which files they have could not be found afterwards,
+    /// because their keys are removed from the metadata.
+    fn check_keys(&self, base: &TableMetadata, expiry: &Expiry) -> Result<()> {
+        if self.cleanup == Cleanup::Nothing {
+            return Ok(());
+        }
+        let removed = expiry.removed_snapshots.iter().filter_map(|id| base.snapshot(*id));
+        for snapshot in removed {
+            match list_key(&self.storage, base, snapshot) {
+                // A key that is damaged stays so.
+                Ok(_) | Err(Error::Format(icefield_format::Error::Corrupt(_))) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     fn unused_specs(&self, base: &TableMetadata, expiry: &Expiry) -> Result<Vec<i32>> {
         if base.partition_specs().len() < 2 {
             return Ok(Vec::new());

@@ -19,6 +19,7 @@ mod snapshot;
 use crate::commit::Committed;
 use crate::error::Result;
 use crate::limits::limits;
+use crate::snapshot::manifests::list_key;
 use crate::storage::Storage;
 use context::Check;
 pub use context::{Finding, FsckOptions, FsckReport, Level, Severity};
@@ -26,13 +27,20 @@ pub use context::{Finding, FsckOptions, FsckReport, Level, Severity};
 /// Checks a table.
 ///
 /// # Errors
-/// Only if the check cannot go on: memory, an interruption, or a store that does not answer. A file that cannot be read
+/// Only if the check cannot go on: memory, an interruption, a store that does not answer, or no keys
+/// of an encrypted table. A file that cannot be read
 /// is a finding.
 pub fn fsck(storage: &Storage, table: &Committed, options: FsckOptions) -> Result<FsckReport> {
     let limits = limits()?;
     let check = Check::new(storage, table, &limits, options);
     metadata::check(&check);
     if options.level >= Level::Manifests {
+        // Files that cannot be decrypted for want of keys are not damaged.
+        if let Some(encrypted) = table.metadata.snapshots().iter().find(|one| one.key_id.is_some())
+            && storage.keyring().is_none()
+        {
+            list_key(storage, &table.metadata, encrypted)?;
+        }
         lists::check(&check)?;
         snapshot::check(&check)?;
     }
