@@ -21,13 +21,11 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 import icefield as ice
 from icefield.cli.commands import icefield
 from icefield.distributed import ReadTask, RowChangePlan, RowRemover, Storage, TaskWriter, WritePlan
-from icefield.encryption import AwsKeys, KeyFile, KeyManagementClient, MemoryKeys, client_of
+from icefield.encryption import KeyFile, KeyManagementClient, MemoryKeys
 from icefield.errors import (
     CorruptDataError,
     IcefieldError,
     InvalidArgumentError,
-    NotInstalledError,
-    UnsupportedFeatureError,
     ValidationException,
 )
 
@@ -301,11 +299,6 @@ def test_keys_that_a_service_does_not_encrypt_are_not_stored(
     assert files(table) == []
 
 
-def test_a_client_has_two_methods(catalog: ice.Catalog) -> None:
-    with pytest.raises(InvalidArgumentError, match="expected a client with wrap_key and unwrap_key, got str"):
-        catalog.key_management = "keyA"  # type: ignore[assignment]
-
-
 def test_every_operation_works_on_encrypted_tables(catalog: ice.Catalog) -> None:
     table = encrypted(catalog)
     table = table.append(ROWS)
@@ -385,39 +378,6 @@ def test_one_key_encrypts_the_keys_of_many_snapshots(catalog: ice.Catalog) -> No
     assert len(json.loads(table.metadata.to_json())["encryption-keys"]) == 4
 
 
-@pytest.mark.parametrize(
-    ("properties", "says"),
-    [
-        ({"write.format.default": "orc"}, "ORC files of encrypted tables"),
-        ({"write.delete.format.default": "orc", "write.delete.mode": "merge-on-read"}, None),
-        ({"encryption.data-key-length": "24"}, "keys of 16 and 32 bytes"),
-        ({"encryption.data-key-length": "24", "write.format.default": "avro"}, None),
-    ],
-)
-def test_what_cannot_be_encrypted_is_refused(
-    catalog: ice.Catalog, properties: dict[str, str], says: str | None
-) -> None:
-    table = encrypted(catalog, **properties)
-    if says is None:
-        table = table.append(ROWS)
-        table.delete("id = 3")
-        assert table.refresh().scan().count() == 199
-        return
-    with pytest.raises(UnsupportedFeatureError, match=says):
-        table.append(ROWS)
-    assert files(table) == []
-
-
-def test_plain_files_are_not_added(catalog: ice.Catalog, tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="version 3"):
-        catalog.create_table("db.old", ROWS.schema, properties={"encryption.key-id": "keyA"})
-    table = encrypted(catalog)
-    pa.parquet.write_table(ROWS, tmp_path / "rows.parquet")
-    with pytest.raises(ValidationException, match=r"rows\.parquet: is not encrypted"):
-        table.add_files([str(tmp_path / "rows.parquet")])
-    assert table.refresh().current_snapshot() is None
-
-
 def worker(job: tuple[str, bytes, Storage]) -> bytes:
     """What an executor does, in a process that has no keys of tables."""
     kind, data, storage = job
@@ -466,77 +426,6 @@ def test_workers_get_the_keys_of_their_files_only(catalog: ice.Catalog, pool: Pr
     assert data_file.key_metadata == key
     for shown in (repr(task), repr(data_file), str(table.storage), repr(table.catalog)):
         assert repr(key)[2:-1] not in shown
-
-
-def test_clients_are_named_by_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "keys.json"
-    KeyFile.create(file, "mine")
-    table = ice.load_catalog(
-        "file",
-        type="in-memory",
-        warehouse=str(tmp_path),
-        **{"encryption.kms-type": "file", "encryption.kms.key-file": str(file)},
-    )
-    table.create_namespace("db")
-    made = encrypted(table, **{"encryption.key-id": "mine"}).append(ROWS)
-    assert made.scan().count() == 200
-    assert json.loads(file.read_text())["mine"] not in repr(table.key_management)
-    own = client_of({"encryption.kms-impl": f"{__name__}.Refusing"})
-    assert isinstance(own, Refusing)
-    assert client_of({}) is None
-    with pytest.raises(InvalidArgumentError, match="exists already"):
-        KeyFile.create(file, "other")
-    file.chmod(0o640)
-    bad = tmp_path / "bad.json"
-    bad.write_text('{"k": "QUJD"}')
-    bad.chmod(0o600)
-    twice = tmp_path / "twice.json"
-    twice.write_text('{"k": "MDEyMzQ1Njc4OTAxMjM0NQ==", "k": "MTEyMzQ1Njc4OTAxMjM0NQ=="}')
-    twice.chmod(0o600)
-    for properties, kind, says in [
-        ({"encryption.kms-type": "file"}, InvalidArgumentError, "set encryption.kms.key-file"),
-        (
-            {"encryption.kms-type": "file", "encryption.kms.key-file": str(file)},
-            InvalidArgumentError,
-            "mode 040.*chmod 600",
-        ),
-        ({"encryption.kms-type": "file", "encryption.kms.key-file": str(bad)}, InvalidArgumentError, "'k' has 3 bytes"),
-        ({"encryption.kms-type": "file", "encryption.kms.key-file": str(twice)}, InvalidArgumentError, "an id twice"),
-        (
-            {"encryption.kms-type": "file", "encryption.kms.key-file": str(tmp_path / "no")},
-            InvalidArgumentError,
-            "No such file",
-        ),
-        ({"encryption.kms-type": "vault"}, UnsupportedFeatureError, "aws, azure, file, gcp"),
-        ({"encryption.kms-type": "aws", "encryption.kms-impl": "x.Y"}, InvalidArgumentError, "cannot both"),
-        (
-            {"encryption.kms-impl": "org.apache.iceberg.encryption.kms.MemoryMockKMS"},
-            UnsupportedFeatureError,
-            "Java class",
-        ),
-        ({"encryption.kms-impl": "nothing.like.This"}, NotInstalledError, "nothing"),
-        ({"encryption.kms-impl": "json.nothing"}, InvalidArgumentError, "nothing"),
-        ({"encryption.kms-impl": "json.JSONDecoder"}, InvalidArgumentError, "not a subclass"),
-    ]:
-        with pytest.raises(kind, match=says):
-            client_of(properties)
-    monkeypatch.setattr("icefield.encryption.aws.require", lambda name: __import__("missing_" + name))
-    with pytest.raises(ModuleNotFoundError):
-        AwsKeys().initialize({"client.region": "us-east-1"})
-
-
-def test_keys_of_aws(tmp_path: Path) -> None:
-    moto = pytest.importorskip("moto")
-    boto3 = pytest.importorskip("boto3")
-    login = {"client.region": "us-east-1", "client.access-key-id": "a", "client.secret-access-key": "s"}
-    with moto.mock_aws():
-        service = boto3.client("kms", "us-east-1", aws_access_key_id="a", aws_secret_access_key="s")
-        key_id = service.create_key()["KeyMetadata"]["KeyId"]
-        keys = client_of({"encryption.kms-type": "aws", **login})
-        table = encrypted(opened(tmp_path, keys), **{"encryption.key-id": key_id}).append(ROWS)
-        assert again(table, client_of({"encryption.kms-type": "aws", **login})).scan().count() == 200
-        with pytest.raises(IcefieldError, match="AWS KMS cannot encrypt by the key 'unknown'"):
-            encrypted(table.catalog, "db.u", **{"encryption.key-id": "unknown"}).append(ROWS)  # type: ignore[arg-type]
 
 
 def test_the_command_line_shows_keys_and_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

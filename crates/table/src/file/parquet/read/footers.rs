@@ -1,17 +1,31 @@
-//! Caches footers for the whole process: data files are immutable, so a footer is read once while it fits.
+//! Reads footers, and caches them for the whole process: data files are immutable, so a footer is read once while it
+//! fits.
 //!
-//! Files are identified as manifests are ([`Identity`]): by location, by the properties of the storage that read
+//! Cached files are identified as manifests are ([`Identity`]): by location, by the properties of the storage that read
 //! them, and local files also by size and modification time.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::atomic::AtomicPtr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
+use parquet::DecodeResult;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use parquet::encryption::decrypt::FileDecryptionProperties;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder};
 
-use crate::error::Result;
+use super::arrow_types::as_arrow;
+use super::encrypted::{key_of, unique};
+use super::tail::Tail;
+use crate::error::{Error, Result};
+use crate::file::parquet::guard::guarded;
+use crate::file::parquet::pages::page_index::{numbered, sound};
 use crate::runtime::{self, Started};
 use crate::storage::{Identity, Storage};
+
+/// Bytes fetched from the end of a file, likely to include its footer.
+pub(super) const TAIL: u64 = 64 << 10;
 
 /// Environment variable with the size of the footer cache in bytes; 0 turns it off.
 pub(super) const BYTES_VARIABLE: &str = "ICEFIELD_FOOTER_CACHE_BYTES";
@@ -48,13 +62,64 @@ pub(super) struct Footer {
     pub(super) unique: Option<Arc<[u8]>>,
 }
 
-/// The footer of a file of this size: cached, or read by `read`.
-pub(super) fn footer(
-    storage: &Storage,
-    path: &str,
-    size: u64,
-    read: impl FnOnce() -> Result<Footer>,
-) -> Result<Footer> {
+/// The footer of a file of this size, and the end of the file: empty if the footer was cached, because then nothing was
+/// fetched.
+pub(super) fn footer(storage: &Storage, path: &str, size: u64) -> Result<(Footer, Tail)> {
+    let mut tail = Tail { start: size, bytes: Bytes::new() };
+    let read = || {
+        let (metadata, read, unique) = fetched(storage, path, size)?;
+        tail = read;
+        let metadata = guarded(path, || as_arrow(Arc::new(sound(numbered(metadata)?))))?;
+        Ok(Footer { metadata, unique })
+    };
+    let footer = cached(storage, path, size, read)?;
+    Ok((footer, tail))
+}
+
+/// The metadata in a footer, the end of the file, and the identifier of an encrypted one.
+type ReadFooter = (ParquetMetaData, Tail, Option<Arc<[u8]>>);
+
+/// Fetches a footer.
+fn fetched(storage: &Storage, path: &str, size: u64) -> Result<ReadFooter> {
+    // Page bounds are read only for filtered columns; page locations for all, to fetch only pages with selected rows.
+    let decoder = || ParquetMetaDataPushDecoder::try_new(size);
+    let mut decoder = guarded(path, decoder)?.with_column_index_policy(PageIndexPolicy::Skip);
+    let key = key_of(storage);
+    if let Some(key) = key {
+        let properties = FileDecryptionProperties::builder(key.key.clone()).with_aad_prefix(key.aad_prefix.clone());
+        let properties = guarded(path, || properties.build())?;
+        decoder =
+            decoder.with_page_index_policy(PageIndexPolicy::Skip).with_file_decryption_properties(Some(properties));
+    }
+    let last = Range { start: size.saturating_sub(TAIL), end: size };
+    let tail = Tail { start: last.start, bytes: storage.range(path, last.clone())? };
+    let (mut wanted, mut bytes) = (vec![last], vec![tail.bytes.clone()]);
+    loop {
+        guarded(path, || decoder.push_ranges(std::mem::take(&mut wanted), std::mem::take(&mut bytes)))?;
+        match guarded(path, || decoder.try_decode())? {
+            DecodeResult::Data(metadata) => {
+                let Some(_) = key else { return Ok((metadata, tail, None)) };
+                let unique = unique(storage, path, size, &tail)?;
+                // Without what the library decrypts pages with.
+                let plain = ParquetMetaData::new(metadata.file_metadata().clone(), metadata.row_groups().to_vec());
+                return Ok((plain, tail, Some(unique)));
+            }
+            DecodeResult::NeedsData(ranges) => {
+                if let Some(Range { start, end }) = ranges.iter().find(|one| one.end > size || one.start > one.end) {
+                    let message =
+                        format!("its footer names bytes {start} to {end} of the file, which has {size} bytes");
+                    return Err(Error::corrupt_file(path, message));
+                }
+                bytes = storage.ranges(path, &ranges)?;
+                wanted = ranges;
+            }
+            DecodeResult::Finished => return Err(Error::corrupt_file(path, "it has no footer")),
+        }
+    }
+}
+
+/// The cached footer of a file of this size, or the one that `read` returns.
+fn cached(storage: &Storage, path: &str, size: u64, read: impl FnOnce() -> Result<Footer>) -> Result<Footer> {
     let kept = runtime::of_this_process(&KEPT, || {
         let asked = std::env::var(BYTES_VARIABLE).ok().and_then(|text| text.trim().parse().ok());
         Ok(Mutex::new(Footers::new(asked.unwrap_or(DEFAULT_BYTES))))

@@ -1,6 +1,8 @@
 //! Reads Parquet data files: which row groups and rows to decode, and how to assemble batches from columns.
 
+mod arrow_types;
 mod batches;
+mod bound;
 mod columns;
 mod encrypted;
 mod footers;

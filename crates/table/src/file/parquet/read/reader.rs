@@ -9,22 +9,19 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, FieldRef, Fields, Schema};
-use bytes::Bytes;
+use arrow_schema::{ArrowError, Fields};
 use icefield_format::types::Schema as TableSchema;
-use parquet::DecodeResult;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::RowNumber;
-use parquet::arrow::arrow_reader::{ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter, RowGroups};
+use parquet::arrow::arrow_reader::{ArrowPredicateFn, ArrowReaderMetadata, RowFilter, RowGroups};
 use parquet::arrow::push_decoder::ParquetPushDecoderBuilder;
-use parquet::encryption::decrypt::FileDecryptionProperties;
-use parquet::errors::ParquetError;
-use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder};
+use parquet::file::metadata::ParquetMetaData;
 
+use super::arrow_types::arrow_metadata;
 use super::batches::{Batches, Decoder};
 use super::columns::Columns;
-use super::encrypted::{Chunks, key_of, unique};
-use super::footers::Footer;
+use super::encrypted::{Chunks, key_of};
+use super::footers::{Footer, TAIL};
 use super::selection::Selected;
 use super::tail::Tail;
 use super::{footers, int96};
@@ -33,7 +30,7 @@ use crate::file::metrics::FileMetrics;
 use crate::file::modes::Modes;
 use crate::file::parquet::guard::guarded;
 use crate::file::parquet::pages::loaded::LoadedGroups;
-use crate::file::parquet::pages::page_index::{Checks, numbered, sound};
+use crate::file::parquet::pages::page_index::Checks;
 use crate::file::parquet::pages::paged::{Failure, PagedGroups};
 use crate::file::parquet::pages::slices::{Cutting, slices};
 use crate::file::parquet::prune::distinct::Distinct;
@@ -45,9 +42,6 @@ use crate::file::ranges::{both, overlapping};
 use crate::file::{BATCH_ROWS, DataFileReader, Filter, Nulls, Request, position_field};
 use crate::storage::{OpenObject, Storage};
 use crate::stream::{OpenParts, Opened};
-
-/// Bytes fetched from the end of a file, likely to include its footer.
-const TAIL: u64 = 64 << 10;
 
 /// Row groups; and for a slice, which one thread decodes at a time, its rows by number in the file, selected or not.
 type Part = (Vec<usize>, Option<Range<u64>>);
@@ -65,16 +59,16 @@ const SMALL: (u64, u64) = (1 << 20, 16 << 20);
 #[derive(Clone)]
 pub struct ParquetFile {
     storage: Storage,
-    path: Arc<str>,
+    pub(super) path: Arc<str>,
     size: u64,
     tail: Tail,
-    metadata: ArrowReaderMetadata,
+    pub(super) metadata: ArrowReaderMetadata,
     /// The identifier of an encrypted file, to which its pages are bound.
     unique: Option<Arc<[u8]>>,
     /// Decimal leaves that are read as binary, with their declared precision and scale.
-    decimals: BTreeMap<usize, (i32, i32)>,
+    pub(super) decimals: BTreeMap<usize, (i32, i32)>,
     /// INT96 leaves that are nanoseconds in the table, and the file's schema for checking their range.
-    int96: Option<(Vec<usize>, ArrowReaderMetadata)>,
+    pub(super) int96: Option<(Vec<usize>, ArrowReaderMetadata)>,
     /// The columns with the field ids they are read by, and the schema of the filter.
     bound: Option<(Fields, Arc<TableSchema>)>,
 }
@@ -86,14 +80,7 @@ impl ParquetFile {
             Some(size) => size,
             None => storage.size(path)?,
         };
-        // If the footer is cached, nothing was fetched.
-        let mut tail = Tail { start: size, bytes: Bytes::new() };
-        let Footer { metadata, unique } = footers::footer(storage, path, size, || {
-            let (metadata, read, unique) = footer(storage, path, size)?;
-            tail = read;
-            let metadata = guarded(path, || as_arrow(Arc::new(sound(numbered(metadata)?))))?;
-            Ok(Footer { metadata, unique })
-        })?;
+        let (Footer { metadata, unique }, tail) = footers::footer(storage, path, size)?;
         let (storage, path) = (storage.clone(), path.into());
         Ok(Self { storage, path, size, tail, metadata, unique, decimals: BTreeMap::new(), int96: None, bound: None })
     }
@@ -276,7 +263,7 @@ impl ParquetFile {
 
     /// As [`ParquetFile::decode`], for a slice if there is one; `is_first` if it has the first selected rows of its
     /// row groups.
-    fn decode_rows(
+    pub(super) fn decode_rows(
         &self,
         row_groups: Vec<usize>,
         request: &Request,
@@ -513,135 +500,5 @@ impl DataFileReader for ParquetFile {
             })
         };
         Ok(Opened::Parts(parts.into_iter().map(open).collect()))
-    }
-}
-
-/// The metadata in a footer, the end of the file, and the identifier of an encrypted one.
-type ReadFooter = (ParquetMetaData, Tail, Option<Arc<[u8]>>);
-
-fn footer(storage: &Storage, path: &str, size: u64) -> Result<ReadFooter> {
-    // Page bounds are read only for filtered columns; page locations for all, to fetch only pages with selected rows.
-    let decoder = || ParquetMetaDataPushDecoder::try_new(size);
-    let mut decoder = guarded(path, decoder)?.with_column_index_policy(PageIndexPolicy::Skip);
-    let key = key_of(storage);
-    if let Some(key) = key {
-        let properties = FileDecryptionProperties::builder(key.key.clone()).with_aad_prefix(key.aad_prefix.clone());
-        let properties = guarded(path, || properties.build())?;
-        decoder =
-            decoder.with_page_index_policy(PageIndexPolicy::Skip).with_file_decryption_properties(Some(properties));
-    }
-    let last = Range { start: size.saturating_sub(TAIL), end: size };
-    let tail = Tail { start: last.start, bytes: storage.range(path, last.clone())? };
-    let (mut wanted, mut bytes) = (vec![last], vec![tail.bytes.clone()]);
-    loop {
-        guarded(path, || decoder.push_ranges(std::mem::take(&mut wanted), std::mem::take(&mut bytes)))?;
-        match guarded(path, || decoder.try_decode())? {
-            DecodeResult::Data(metadata) => {
-                let Some(_) = key else { return Ok((metadata, tail, None)) };
-                let unique = unique(storage, path, size, &tail)?;
-                // Without what the library decrypts pages with.
-                let plain = ParquetMetaData::new(metadata.file_metadata().clone(), metadata.row_groups().to_vec());
-                return Ok((plain, tail, Some(unique)));
-            }
-            DecodeResult::NeedsData(ranges) => {
-                if let Some(Range { start, end }) = ranges.iter().find(|one| one.end > size || one.start > one.end) {
-                    let message =
-                        format!("its footer names bytes {start} to {end} of the file, which has {size} bytes");
-                    return Err(Error::corrupt_file(path, message));
-                }
-                bytes = storage.ranges(path, &ranges)?;
-                wanted = ranges;
-            }
-            DecodeResult::Finished => return Err(Error::corrupt_file(path, "it has no footer")),
-        }
-    }
-}
-
-/// The Arrow schema of a file without a table.
-fn as_arrow(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, ParquetError> {
-    let plain = arrow_metadata(metadata, &[], None)?;
-    let (descriptor, fields) = (plain.parquet_schema(), plain.schema().fields());
-    if !int96::is_in(descriptor) {
-        return Ok(plain);
-    }
-    let typed = int96::typed(descriptor, fields, fields, None);
-    arrow_metadata(plain.metadata().clone(), &[], Some(&typed))
-}
-
-/// The Arrow schema of a file, with virtual columns added; `typed` replaces the library's types, if given.
-fn arrow_metadata(
-    metadata: Arc<ParquetMetaData>,
-    made_up: &[FieldRef],
-    typed: Option<&Fields>,
-) -> Result<ArrowReaderMetadata, ParquetError> {
-    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true).with_virtual_columns(made_up.to_vec())?;
-    let options = match typed {
-        Some(fields) => options.with_schema(Arc::new(Schema::new(fields.clone()))),
-        None => options,
-    };
-    ArrowReaderMetadata::try_new(metadata, options)
-}
-
-impl ParquetFile {
-    /// From now on, reads decimals that may be longer than the library allows as binary, for columns of a schema that
-    /// has them.
-    fn take_decimals(&mut self, fields: &Fields, schema: &TableSchema) {
-        let leaves = decimals::leaves(self.metadata.parquet_schema(), fields, schema);
-        if leaves.is_empty() {
-            return;
-        }
-        let read = || as_arrow(Arc::new(decimals::as_bytes(self.metadata.metadata(), &leaves)?));
-        // If the library refuses the changed schema, keep the old one.
-        if let Ok(metadata) = guarded(&self.path, read) {
-            (self.metadata, self.decimals) = (metadata, leaves);
-        }
-    }
-
-    /// From now on, reads INT96 as the timestamp types of a schema.
-    fn take_int96(&mut self, fields: &Fields, schema: &TableSchema) -> Result<()> {
-        let descriptor = self.metadata.parquet_schema();
-        let typed = int96::typed(descriptor, self.fields(), fields, Some(schema));
-        let (to_check, nanos) = int96::to_check(descriptor, self.fields(), fields, schema);
-        let with = |fields| guarded(&self.path, || arrow_metadata(self.metadata.metadata().clone(), &[], Some(fields)));
-        self.int96 = match nanos.is_empty() {
-            true => None,
-            false => Some((nanos, with(&to_check)?)),
-        };
-        self.metadata = with(&typed)?;
-        Ok(())
-    }
-
-    /// Fails if INT96 values do not fit the nanoseconds that a request asks for, because the library lets them wrap
-    /// around. To check, all selected rows are first read as microseconds.
-    fn check_int96(
-        &self,
-        row_groups: &[usize],
-        request: &Request,
-        slice: Option<&Range<u64>>,
-        is_first: bool,
-    ) -> Result<()> {
-        let Some((nanos, metadata)) = &self.int96 else { return Ok(()) };
-        let filtered = request.filter.iter().flat_map(|filter| &filter.leaves);
-        let leaves: BTreeSet<usize> = request.leaves.iter().chain(filtered).copied().collect();
-        let descriptor = metadata.parquet_schema();
-        let root = |leaf: &usize| descriptor.get_column_root_idx(*leaf);
-        let roots: BTreeSet<usize> = nanos.iter().filter(|leaf| leaves.contains(*leaf)).map(root).collect();
-        if roots.is_empty() {
-            return Ok(());
-        }
-        // The library reads a map only with all of its leaves.
-        let is_beside = |leaf: &usize| *leaf < descriptor.num_columns() && roots.contains(&root(leaf));
-        let leaves = leaves.into_iter().filter(is_beside).collect();
-        let request = Request { leaves, filter: None, ..request.clone() };
-        let file = Self { metadata: metadata.clone(), int96: None, ..self.clone() };
-        for batch in file.decode_rows(row_groups.to_vec(), &request, slice, is_first)? {
-            if let Some(column) = int96::not_in_nanos(&batch?) {
-                let message = format!(
-                    "column {column}: a timestamp of INT96 is outside of 1677 to 2262, which nanoseconds can hold"
-                );
-                return Err(Error::corrupt_file(&*self.path, message));
-            }
-        }
-        Ok(())
     }
 }
