@@ -47,6 +47,12 @@ impl PagedGroups {
         Self { metadata, groups, file, is_sparse, failure: Failure::default() }
     }
 
+    /// The same row groups, whose rows are skipped.
+    pub(in crate::file::parquet) fn sparse(&self) -> Self {
+        let (metadata, file) = (Arc::clone(&self.metadata), Arc::clone(&self.file));
+        Self { metadata, groups: self.groups.clone(), file, is_sparse: true, failure: self.failure() }
+    }
+
     /// The slot for a storage error.
     pub(in crate::file::parquet) fn failure(&self) -> Failure {
         Arc::clone(&self.failure)

@@ -6,9 +6,11 @@ use std::sync::{Arc, PoisonError};
 use arrow_array::RecordBatch;
 use parquet::DecodeResult;
 use parquet::arrow::push_decoder::ParquetPushDecoder;
+use parquet::errors::ParquetError;
 
 use super::columns::Columns;
 use super::encrypted::Chunks;
+use super::late::Late;
 use super::selection::Rows;
 use super::tail::Tail;
 use crate::error::Result;
@@ -41,6 +43,8 @@ pub(super) enum Decoder {
     },
     /// A pull decoder, which reads page by page.
     Pulled { columns: Box<Columns>, failure: Failure },
+    /// A pull decoder of the rows that a filter keeps.
+    Late { late: Box<Late>, failure: Failure },
 }
 
 impl Decoder {
@@ -83,13 +87,21 @@ impl Decoder {
                     }
                 }
             },
-            Self::Pulled { columns, failure } => {
-                let next = guarded(path, || columns.next());
-                let failed = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-                failed.map_or(next, Err)
-            }
+            Self::Pulled { columns, failure } => pulled(path, failure, || columns.next()),
+            Self::Late { late, failure } => pulled(path, failure, || late.next()),
         }
     }
+}
+
+/// The next batch, or an error: the storage's if it failed.
+fn pulled(
+    path: &str,
+    failure: &Failure,
+    next: impl FnOnce() -> Result<Option<RecordBatch>, ParquetError>,
+) -> Result<Option<RecordBatch>> {
+    let next = guarded(path, next);
+    let failed = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+    failed.map_or(next, Err)
 }
 
 impl Batches {

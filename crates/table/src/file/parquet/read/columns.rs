@@ -1,6 +1,7 @@
 //! Assembles batches from columns decoded here and columns decoded by the parquet crate.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions, RecordBatchReader};
@@ -83,8 +84,18 @@ impl Columns {
         Ok(Self { others, own, schema: Arc::new(Schema::new(schema)), rows, batch_rows })
     }
 
+    /// The columns of each batch.
+    pub(super) fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
     /// The next batch.
     pub(super) fn next(&mut self) -> Result<Option<RecordBatch>> {
+        self.next_of(None)
+    }
+
+    /// The next batch; `numbers` receives the numbers of its rows through the row groups.
+    pub(super) fn next_of(&mut self, numbers: Option<&mut Vec<Range<usize>>>) -> Result<Option<RecordBatch>> {
         let others = match &mut self.others {
             Some(others) => match others.next().transpose()? {
                 Some(batch) => Some(batch),
@@ -97,6 +108,9 @@ impl Columns {
             return Ok(None);
         }
         let taken = self.rows.take(count)?;
+        if let Some(numbers) = numbers {
+            numbers.extend(taken.wanted.numbers());
+        }
         let places = if others.is_some() { taken.places() } else { None };
         let others = match (others, places) {
             (Some(batch), Some(places)) => Some(rows_in(batch, &places)?),
@@ -113,7 +127,7 @@ impl Columns {
 }
 
 /// The column of a leaf in some row groups; `None` if the parquet crate has to decode it.
-fn flat_column(
+pub(super) fn flat_column(
     groups: &dyn RowGroups,
     schema: &SchemaDescriptor,
     fields: &Fields,

@@ -15,13 +15,16 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::RowNumber;
 use parquet::arrow::arrow_reader::{ArrowPredicateFn, ArrowReaderMetadata, RowFilter, RowGroups};
 use parquet::arrow::push_decoder::ParquetPushDecoderBuilder;
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::statistics::Statistics;
 
 use super::arrow_types::arrow_metadata;
 use super::batches::{Batches, Decoder};
 use super::columns::Columns;
+use super::decoders::Decoders;
 use super::encrypted::{Chunks, key_of};
 use super::footers::{Footer, TAIL};
+use super::late::{Late, Wanted};
 use super::selection::Selected;
 use super::tail::Tail;
 use super::{footers, int96};
@@ -69,6 +72,7 @@ pub struct ParquetFile {
     pub(super) decimals: BTreeMap<usize, (i32, i32)>,
     /// INT96 leaves that are nanoseconds in the table, and the file's schema for checking their range.
     pub(super) int96: Option<(Vec<usize>, ArrowReaderMetadata)>,
+    decoders: Decoders,
     /// The columns with the field ids they are read by, and the schema of the filter.
     bound: Option<(Fields, Arc<TableSchema>)>,
 }
@@ -82,7 +86,9 @@ impl ParquetFile {
         };
         let (Footer { metadata, unique }, tail) = footers::footer(storage, path, size)?;
         let (storage, path) = (storage.clone(), path.into());
-        Ok(Self { storage, path, size, tail, metadata, unique, decimals: BTreeMap::new(), int96: None, bound: None })
+        let decoders = Decoders::chosen();
+        let (decimals, int96, bound) = (BTreeMap::new(), None, None);
+        Ok(Self { storage, path, size, tail, metadata, unique, decimals, int96, decoders, bound })
     }
 
     /// The file's columns; columns with a field id carry it as `PARQUET:field_id`.
@@ -285,22 +291,30 @@ impl ParquetFile {
         };
         let mask =
             |leaves: &[usize]| ProjectionMask::leaves(schema, leaves.iter().copied().filter(|leaf| *leaf != position));
-        let selected = (request.rows.is_some() || slice.is_some()).then(|| {
-            let all = self.row_numbers();
-            let groups: Vec<_> = row_groups.iter().filter_map(|place| all.get(*place).cloned()).collect();
+        let all = self.row_numbers();
+        let groups: Vec<_> = row_groups.iter().filter_map(|place| all.get(*place).cloned()).collect();
+        let selected = || {
             let whole = std::slice::from_ref(&(0..u64::MAX));
-            Selected::new(&groups, request.rows.as_deref().unwrap_or(whole), slice)
-        });
-        if request.filter.is_none()
-            && !request.leaves.contains(&position)
+            let rows = request.rows.as_deref().unwrap_or(whole);
+            (request.rows.is_some() || slice.is_some()).then(|| Selected::new(&groups, rows, slice))
+        };
+        if self.decoders == Decoders::Own
+            && !self.is_encrypted()
             && row_groups.iter().map(|group| self.bytes(*group, request)).fold(0, u64::saturating_add) > TAIL
             && let Some(file) = self.storage.open(&self.path)?
         {
-            if let Some(rows) = request.rows.as_ref().filter(|_| is_first) {
-                self.check_headers(&row_groups, request.leaves.iter().copied(), rows)?;
+            if let Some(filter) = &request.filter {
+                if let Some(batches) = self.late(file, &row_groups, request, filter, selected())? {
+                    return Ok(batches);
+                }
+            } else if !request.leaves.contains(&position) {
+                if let Some(rows) = request.rows.as_ref().filter(|_| is_first) {
+                    self.check_headers(&row_groups, request.leaves.iter().copied(), rows)?;
+                }
+                return self.paged(file, row_groups, request, selected());
             }
-            return self.paged(file, row_groups, request, selected);
         }
+        let selected = selected();
         let leaves: BTreeSet<usize> = request.leaves.iter().chain(filtered).copied().collect();
         let is_sparse = selected.is_some() || request.filter.is_some();
         let file = self.storage.open(&self.path)?;
@@ -352,6 +366,50 @@ impl ParquetFile {
         Ok(Batches { path: self.path.clone(), decoder: Some(decoder) })
     }
 
+    /// The batches of row groups of an open file that a filter keeps; `None` if the parquet crate has to decode
+    /// columns that the filter does not test, or if there are nulls: it finds the rows with values sooner.
+    fn late(
+        &self,
+        file: Arc<dyn OpenObject>,
+        row_groups: &[usize],
+        request: &Request,
+        filter: &Filter,
+        selected: Option<Selected>,
+    ) -> Result<Option<Batches>> {
+        if self.has_nulls(row_groups, request.leaves.iter().chain(&filter.leaves).copied()) {
+            return Ok(None);
+        }
+        let numbers = self.row_numbers();
+        let wanted = Wanted {
+            descriptor: self.metadata.parquet_schema(),
+            fields: self.fields(),
+            leaves: &request.leaves,
+            filter,
+            batch_rows: request.batch_rows,
+            firsts: row_groups.iter().filter_map(|group| Some(numbers.get(*group)?.start)).collect(),
+        };
+        let metadata = self.metadata.metadata().clone();
+        let groups = PagedGroups::new(metadata, row_groups.to_vec(), file, selected.is_some());
+        let Some(late) = guarded(&self.path, || Late::new(&groups, &groups.sparse(), &wanted, selected))? else {
+            return Ok(None);
+        };
+        // Of the filter's columns, pages with selected rows are read. Which pages of the others are is not known yet.
+        if let Some(rows) = &request.rows {
+            self.check_headers(row_groups, filter.leaves.iter().copied(), rows)?;
+        }
+        self.check_headers(row_groups, wanted.late_leaves(), &[])?;
+        let decoder = Decoder::Late { late: Box::new(late), failure: groups.failure() };
+        Ok(Some(Batches { path: self.path.clone(), decoder: Some(decoder) }))
+    }
+
+    /// Whether columns of some row groups have nulls, or may have as far as the footer says.
+    fn has_nulls(&self, row_groups: &[usize], leaves: impl Iterator<Item = usize> + Clone) -> bool {
+        let groups = row_groups.iter().filter_map(|number| self.metadata().row_groups().get(*number));
+        let mut chunks = groups.flat_map(|group| leaves.clone().filter_map(|leaf| group.columns().get(leaf)));
+        let nulls = |chunk: &ColumnChunkMetaData| chunk.statistics().and_then(Statistics::null_count_opt);
+        chunks.any(|chunk| chunk.column_descr().max_def_level() > 0 && nulls(chunk) != Some(0))
+    }
+
     /// A pull decoder over the pages of row groups.
     fn pulled(
         &self,
@@ -383,7 +441,8 @@ impl ParquetFile {
         let is_flat = schema.root_schema().get_fields().len() == schema.num_columns();
         let is_simple =
             is_flat && self.int96.is_none() && request.rows.is_none() && !leaves.contains(&schema.num_columns());
-        is_simple && !self.is_encrypted() && rows <= BATCH_ROWS as u64 && packed <= SMALL.0 && inflated <= SMALL.1
+        let is_own = self.decoders == Decoders::Own && !self.is_encrypted();
+        is_simple && is_own && rows <= BATCH_ROWS as u64 && packed <= SMALL.0 && inflated <= SMALL.1
     }
 
     /// Reads a small file at once and filters its rows after decoding: setting up a column reader takes longer than
