@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use arrow_array::ArrayRef;
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, NullBufferBuilder};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer, NullBufferBuilder};
 use arrow_schema::ArrowError;
 use bytes::Bytes;
 use parquet::basic::Encoding;
@@ -153,7 +153,7 @@ impl<V: Values> Column<V> {
                 continue;
             }
             let present = match &mut page.levels {
-                Some(levels) => levels.append(count, &mut NullBufferBuilder::new(count))?,
+                Some(levels) => levels.next(count)?.count_set_bits(),
                 None => count,
             };
             self.values.skip(&mut page.values, present)?;
@@ -273,12 +273,12 @@ fn append<V: Values>(
         // A required column has no nulls in any page.
         return values.append(&mut page.values, runs);
     };
-    let mut of_page = NullBufferBuilder::new(runs.passed());
-    let present = levels.append(runs.passed(), &mut of_page)?;
-    let Some(of_page) = of_page.finish().filter(|_| present < runs.passed()) else {
+    let of_page = NullBuffer::new(levels.next(runs.passed())?);
+    if of_page.null_count() == 0 {
         nulls.append_n_non_nulls(runs.count());
         return values.append(&mut page.values, runs);
-    };
+    }
+    let present = runs.passed() - of_page.null_count();
     // Maps selected rows to selected values: `next` numbers the next value, `row` its row.
     let (mut ranges, mut row, mut next) = (Vec::new(), 0, 0);
     for run in runs.iter() {
@@ -338,34 +338,23 @@ enum Levels {
 }
 
 impl Levels {
-    /// Appends the validity of the next rows and returns how many have a value.
-    fn append(&mut self, mut rows: usize, nulls: &mut NullBufferBuilder) -> Result<usize> {
-        let mut present = 0;
-        while rows > 0 {
-            let bits = match self {
-                Self::Decoded(bits) => bits.take(rows)?,
-                Self::Stored(levels) => match levels.next(rows)? {
-                    Piece::Same(0, count) => {
-                        nulls.append_n_nulls(count);
-                        rows -= count;
-                        continue;
-                    }
-                    Piece::Same(1, count) => {
-                        nulls.append_n_non_nulls(count);
-                        (present, rows) = (present + count, rows - count);
-                        continue;
-                    }
-                    Piece::Same(level, _) => {
-                        return Err(ParquetError::General(format!("a page has a definition level of {level}")));
-                    }
-                    Piece::Packed(bytes, first, count) => BooleanBuffer::new(Buffer::from(bytes), first, count),
-                },
-            };
-            let own = NullBuffer::new(bits);
-            (present, rows) = (present + own.len() - own.null_count(), rows - own.len());
-            nulls.append_buffer(&own);
+    /// The next rows' bits. Writers store short runs, so the bits of a run are copied without an allocation.
+    fn next(&mut self, rows: usize) -> Result<BooleanBuffer> {
+        let levels = match self {
+            Self::Decoded(bits) => return bits.take(rows),
+            Self::Stored(levels) => levels,
+        };
+        let mut bits = BooleanBufferBuilder::new(rows.min(ROOM));
+        while bits.len() < rows {
+            match levels.next(rows - bits.len())? {
+                Piece::Same(level @ (0 | 1), count) => bits.append_n(count, level == 1),
+                Piece::Same(level, _) => {
+                    return Err(ParquetError::General(format!("a page has a definition level of {level}")));
+                }
+                Piece::Packed(bytes, first, count) => bits.append_packed_range(first..first + count, &bytes),
+            }
         }
-        Ok(present)
+        Ok(bits.finish())
     }
 }
 
