@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
+from icefield.metadata import StatisticsFile
 from icefield.table.update.change import Change
 
 
@@ -25,6 +26,9 @@ BEGUN = {
     "UpdateSchema": lambda table: table.update_schema().add_column("new", "int"),
     "UpdateSpec": lambda table: table.update_spec().add_field("bucket(4, id)"),
     "UpdateSortOrder": lambda table: table.update_sort_order().asc("name"),
+    "UpdateStatistics": lambda table: table.update_statistics().set_statistics(
+        StatisticsFile(table.current_snapshot().snapshot_id, "memory://stats.puffin", 40, 20)
+    ),
     "ManageSnapshots": lambda table: table.manage_snapshots().create_tag(table.current_snapshot().snapshot_id, "t"),
     "Transaction": lambda table: table.transaction().set_properties({"a": "b"}),
     "ExpireSnapshots": lambda table: table.maintenance.expire_snapshots().older_than("2024-01-01T00:00:00Z"),
@@ -44,6 +48,7 @@ SHOWN = {
     "UpdateSchema": "+ 3: new: optional int",
     "UpdateSpec": "+ id_bucket_4: bucket(4, id)",
     "UpdateSortOrder": "name identity asc nulls last",
+    "UpdateStatistics": 'set-statistics {"statistics": {"snapshot-id": ',
     "ManageSnapshots": 'set-snapshot-ref {"ref-name": "t",',
     "Transaction": "set-properties",
     "ExpireSnapshots": "older_than_ms: 1704067200000",
