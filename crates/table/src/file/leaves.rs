@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, FieldRef, Fields, Schema};
 
 /// Number of leaves of the columns.
@@ -62,7 +63,7 @@ fn keep(field: &FieldRef, leaves: &[usize], next: &mut usize) -> Option<FieldRef
 /// The columns with the `wanted` leaves of a batch that has the leaves `read`, ascending.
 pub fn pick(batch: &RecordBatch, read: &[usize], wanted: &[usize]) -> Result<RecordBatch, ArrowError> {
     let mut read = read.iter();
-    let (fields, columns) = pick_columns(batch.schema_ref().fields(), batch.columns(), &mut read, wanted)?;
+    let (fields, columns) = pick_columns(batch.schema_ref().fields(), batch.columns(), &mut read, wanted, None)?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
 }
@@ -74,8 +75,9 @@ fn pick_columns(
     columns: &[ArrayRef],
     read: &mut Iter<'_, usize>,
     wanted: &[usize],
+    outer: Option<&NullBuffer>,
 ) -> Result<Columns, ArrowError> {
-    let picked = fields.iter().zip(columns).map(|(field, column)| pick_column(field, column, read, wanted));
+    let picked = fields.iter().zip(columns).map(|(field, column)| pick_column(field, column, read, wanted, outer));
     Ok(picked.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().unzip())
 }
 
@@ -84,11 +86,14 @@ fn pick_column(
     column: &ArrayRef,
     read: &mut Iter<'_, usize>,
     wanted: &[usize],
+    outer: Option<&NullBuffer>,
 ) -> Result<Option<(FieldRef, ArrayRef)>, ArrowError> {
     let nulls = column.nulls().cloned();
     let picked: ArrayRef = match field.data_type() {
         DataType::Struct(children) if !children.is_empty() => {
-            let (fields, columns) = pick_columns(children, column.as_struct().columns(), read, wanted)?;
+            // Required fields are null where a struct around them is, in files.
+            let nulls = NullBuffer::union(outer, nulls.as_ref());
+            let (fields, columns) = pick_columns(children, column.as_struct().columns(), read, wanted, nulls.as_ref())?;
             if fields.is_empty() {
                 return Ok(None);
             }
@@ -96,13 +101,15 @@ fn pick_column(
         }
         DataType::List(element) => {
             let list = column.as_list::<i32>();
-            let Some((element, values)) = pick_column(element, list.values(), read, wanted)? else { return Ok(None) };
+            let Some((element, values)) = pick_column(element, list.values(), read, wanted, None)? else {
+                return Ok(None);
+            };
             Arc::new(ListArray::try_new(element, list.offsets().clone(), values, nulls)?)
         }
         DataType::Map(entries, sorted) => {
             let map = column.as_map();
             let all: ArrayRef = Arc::new(map.entries().clone());
-            let Some((entries, picked)) = pick_column(entries, &all, read, wanted)? else { return Ok(None) };
+            let Some((entries, picked)) = pick_column(entries, &all, read, wanted, None)? else { return Ok(None) };
             let picked = picked.as_struct().clone();
             Arc::new(MapArray::try_new(entries, map.offsets().clone(), picked, nulls, *sorted)?)
         }
@@ -117,7 +124,7 @@ fn pick_column(
 #[cfg(test)]
 mod tests {
     use arrow_array::{Int32Array, Int64Array};
-    use arrow_buffer::{NullBuffer, OffsetBuffer};
+    use arrow_buffer::OffsetBuffer;
     use arrow_schema::Field;
 
     use super::*;

@@ -8,7 +8,7 @@ use arrow_array::{
     Array, ArrayRef, Int64Array, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray, make_array,
 };
 use arrow_buffer::NullBuffer;
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 
 use super::columns::{Inherited, Planned, Shape, Source};
 use crate::arrow::constant::repeat;
@@ -33,7 +33,7 @@ impl Reshape {
     pub fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let column = |one: &Planned| {
-            self.column(one, batch.columns(), rows).map_err(|error| in_column(error, one.target.name()))
+            self.column(one, batch.columns(), rows, None).map_err(|error| in_column(error, one.target.name()))
         };
         let columns = self.planned.iter().map(column).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
@@ -41,15 +41,24 @@ impl Reshape {
             .map_err(|error| Error::corrupt_file(&*self.path, error))
     }
 
-    fn column(&self, planned: &Planned, siblings: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    /// A column; `outer` has the nulls of the struct that it is in. A file has nulls for what is in such a struct, even
+    /// where the field is required.
+    fn column(
+        &self,
+        planned: &Planned,
+        siblings: &[ArrayRef],
+        rows: usize,
+        outer: Option<&NullBuffer>,
+    ) -> Result<ArrayRef> {
         match &planned.source {
             Source::Constant(value) => repeat(value.as_ref(), &planned.ty, planned.target.data_type(), rows),
             Source::File { position, shape } => {
-                self.reshape(shape, self.stored(*position, siblings)?, planned.target.data_type())
+                self.reshape(shape, self.stored(*position, siblings)?, planned.target.data_type(), outer)
             }
             Source::Struct(children) => {
                 let DataType::Struct(fields) = planned.target.data_type() else { return Err(self.inconsistent()) };
-                let columns = children.iter().map(|child| self.column(child, &[], rows)).collect::<Result<Vec<_>>>()?;
+                let columns =
+                    children.iter().map(|child| self.column(child, &[], rows, None)).collect::<Result<Vec<_>>>()?;
                 let built = StructArray::try_new_with_length(fields.clone(), columns, None, rows);
                 Ok(Arc::new(built.map_err(|error| Error::corrupt_file(&*self.path, error))?))
             }
@@ -58,7 +67,7 @@ impl Reshape {
                 let stored = match stored {
                     Some((position, shape)) => {
                         let array = self.stored(*position, siblings)?;
-                        Some(self.reshape(shape, array, planned.target.data_type())?)
+                        Some(self.reshape(shape, array, planned.target.data_type(), None)?)
                     }
                     None => None,
                 };
@@ -72,7 +81,7 @@ impl Reshape {
 
     /// The single column inside nested structs.
     fn inside(&self, column: &Planned, siblings: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-        let mut array = self.column(column, siblings, rows)?;
+        let mut array = self.column(column, siblings, rows, None)?;
         while let Some(parent) = array.as_struct_opt() {
             let child = parent.columns().first().ok_or_else(|| self.inconsistent())?;
             let nulls = NullBuffer::union(parent.nulls(), child.nulls());
@@ -109,7 +118,13 @@ impl Reshape {
         Ok(Arc::new(pairs.map(|(stored, inherited)| stored.unwrap_or(*inherited)).collect::<Int64Array>()))
     }
 
-    fn reshape(&self, shape: &Shape, array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
+    fn reshape(
+        &self,
+        shape: &Shape,
+        array: &ArrayRef,
+        wanted: &DataType,
+        outer: Option<&NullBuffer>,
+    ) -> Result<ArrayRef> {
         let corrupt = |error| Error::corrupt_file(&*self.path, error);
         match (shape, wanted) {
             (Shape::Keep, DataType::Decimal128(precision, _)) => {
@@ -126,15 +141,15 @@ impl Reshape {
             }
             (Shape::Struct(children), DataType::Struct(fields)) => {
                 let parent = array.as_any().downcast_ref::<StructArray>().ok_or_else(|| self.inconsistent())?;
-                let columns = children.iter().map(|child| self.column(child, parent.columns(), parent.len()));
+                let (rows, nulls) = (parent.len(), NullBuffer::union(outer, parent.nulls()));
+                let columns = children.iter().map(|child| self.column(child, parent.columns(), rows, nulls.as_ref()));
                 let columns = columns.collect::<Result<Vec<_>>>()?;
-                let built =
-                    StructArray::try_new_with_length(fields.clone(), columns, parent.nulls().cloned(), parent.len());
+                let built = StructArray::try_new_with_length(fields.clone(), columns, nulls, rows);
                 Ok(Arc::new(built.map_err(corrupt)?))
             }
             (Shape::List(element), DataType::List(field)) => {
                 let parent = array.as_any().downcast_ref::<ListArray>().ok_or_else(|| self.inconsistent())?;
-                let values = self.column(element, &[parent.values().clone()], parent.values().len())?;
+                let values = self.column(element, &[parent.values().clone()], parent.values().len(), None)?;
                 let built =
                     ListArray::try_new(field.clone(), parent.offsets().clone(), values, parent.nulls().cloned());
                 Ok(Arc::new(built.map_err(corrupt)?))
@@ -142,19 +157,21 @@ impl Reshape {
             (Shape::Map(key, value), DataType::Map(field, sorted)) => {
                 let parent = array.as_any().downcast_ref::<MapArray>().ok_or_else(|| self.inconsistent())?;
                 let DataType::Struct(pair) = field.data_type() else { return Err(self.inconsistent()) };
-                let keys = self.column(key, &[parent.keys().clone()], parent.keys().len())?;
-                let values = self.column(value, &[parent.values().clone()], parent.values().len())?;
+                let keys = self.column(key, &[parent.keys().clone()], parent.keys().len(), None)?;
+                let values = self.column(value, &[parent.values().clone()], parent.values().len(), None)?;
                 let entries = StructArray::try_new(pair.clone(), vec![keys, values], None).map_err(corrupt)?;
                 let (offsets, nulls) = (parent.offsets().clone(), parent.nulls().cloned());
                 Ok(Arc::new(MapArray::try_new(field.clone(), offsets, entries, nulls, *sorted).map_err(corrupt)?))
             }
             (Shape::VariantValue(column, layout, _), _) => {
                 let parent = array.as_any().downcast_ref::<StructArray>().ok_or_else(|| self.inconsistent())?;
-                layout.values(parent, wanted).map_err(|fault| self.damaged(column, fault))
+                let parent = masked(parent, outer).map_err(corrupt)?;
+                layout.values(&parent, wanted).map_err(|fault| self.damaged(column, fault))
             }
             (Shape::Variant(column, layout), DataType::Struct(fields)) => {
                 let parent = array.as_any().downcast_ref::<StructArray>().ok_or_else(|| self.inconsistent())?;
-                let (metadata, value) = layout.assemble(parent).map_err(|fault| self.damaged(column, fault))?;
+                let parent = masked(parent, outer).map_err(corrupt)?;
+                let (metadata, value) = layout.assemble(&parent).map_err(|fault| self.damaged(column, fault))?;
                 let columns = vec![metadata, value];
                 let built =
                     StructArray::try_new_with_length(fields.clone(), columns, parent.nulls().cloned(), parent.len());
@@ -189,6 +206,16 @@ impl Reshape {
     fn inconsistent(&self) -> Error {
         Error::Internal(format!("{}: the plan of its columns does not fit its batches", self.path))
     }
+}
+
+/// A struct that is null where the struct around it is.
+fn masked(array: &StructArray, outer: Option<&NullBuffer>) -> Result<StructArray, ArrowError> {
+    if outer.is_none() {
+        return Ok(array.clone());
+    }
+    let rows = array.len();
+    let (fields, columns, nulls) = array.clone().into_parts();
+    StructArray::try_new_with_length(fields, columns, NullBuffer::union(outer, nulls.as_ref()), rows)
 }
 
 /// Adds the column's name to an error about its rows; Arrow names a nested field.

@@ -390,12 +390,12 @@ impl ConformedColumn {
             Step::Leaf(cast, ty) => cast.apply(array, ty).map_err(|misfit| Fault::of_column(&self.path, misfit)),
             Step::Struct(parts) => {
                 let given = array.as_struct();
-                let nulls = given.nulls().cloned();
-                let inside = NullBuffer::union(nulls.as_ref(), around);
+                let inside = NullBuffer::union(given.nulls(), around);
                 let children = parts.iter().map(|part| part.apply(given.columns(), given.len(), inside.as_ref()));
                 let children = children.collect::<Result<Vec<_>, Fault>>()?;
                 let fields = parts.iter().map(|part| part.field.clone()).collect();
-                self.made(StructArray::try_new_with_length(fields, children, nulls, given.len()))
+                // A required struct is null where the struct around it is: its required fields may be null there.
+                self.made(StructArray::try_new_with_length(fields, children, inside, given.len()))
             }
             Step::List(element) => self.list(array, element),
             Step::Map(key, value) => {

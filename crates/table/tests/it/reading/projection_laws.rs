@@ -447,3 +447,11 @@ proptest! {
         story(seed);
     }
 }
+
+/// Required fields in required structs, within optional ones that are null.
+#[test]
+fn required_fields_are_null_where_a_struct_around_them_is() {
+    for seed in [1_250_471_210_276_676_279, 5_421_692_344_191_655_571, 8_834_836_454_946_897_993] {
+        story(seed);
+    }
+}
