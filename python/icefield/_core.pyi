@@ -3538,6 +3538,10 @@ class RowChangePlan:
         """The branch that is changed."""
 
     @property
+    def mode(self) -> OneOf["auto", "copy-on-write", "merge-on-read"]:
+        """How rows are taken out of files."""
+
+    @property
     def exact(self) -> bool:
         """Whether every row that the filter matches is taken out."""
 

@@ -129,7 +129,7 @@ def test_all_changes_one_after_the_other(
 ) -> None:
     by_spark = version < 3
     if by_spark:
-        monkeypatch.setattr(running, "OWN_BYTES", 0)
+        monkeypatch.setattr(running, "OWN_BYTES", dict.fromkeys(running.OWN_BYTES, -1))
     twins = Twins(spark, catalog, version, mode, partition_by)
     mine, plain = twins.mine, twins.plain
 

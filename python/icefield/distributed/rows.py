@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from icefield._core import ReadTask, Storage, TableState
 from icefield._core import RowChangePlan as _RowChangePlan
@@ -92,6 +92,11 @@ class RowChangePlan:
     def branch(self) -> str:
         """The branch that is changed."""
         return self._core.branch
+
+    @property
+    def mode(self) -> Literal["auto", "copy-on-write", "merge-on-read"]:
+        """How rows are taken out of files: they are written again, or get delete files or deletion vectors."""
+        return self._core.mode
 
     @property
     def exact(self) -> bool:

@@ -117,6 +117,12 @@ impl PyRowChangePlan {
         self.0.branch()
     }
 
+    /// How rows are taken out of files, by its name.
+    #[getter]
+    fn mode(&self) -> &'static str {
+        self.0.mode().name()
+    }
+
     /// Whether every row that the filter matches is taken out.
     #[getter]
     fn exact(&self) -> bool {

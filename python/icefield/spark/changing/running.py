@@ -56,8 +56,10 @@ _SHUFFLE_PARTITIONS = 200
 #: Bytes of inserted rows for a task, as Spark's own ``spark.sql.adaptive.advisoryPartitionSizeInBytes``.
 _TASK_BYTES = 64 << 20
 
-#: Bytes of files out of which the driver takes rows itself, and how many files: on an object store each takes a while.
-OWN_BYTES, _OWN_FILES = 16 << 20, 100
+#: Bytes of files out of which the driver takes rows itself, by the mode: files are written again, or only the columns
+#: of the filter are read. And how many files: on an object store each takes a while.
+OWN_BYTES = {"copy-on-write": 16 << 20, "auto": 16 << 20, "merge-on-read": 256 << 20}
+_OWN_FILES = 100
 
 #: What a task of a change gives: what it took out or added, how many rows it updated, deleted and inserted, and the sum
 #: of the places of rows that it updated.
@@ -410,7 +412,7 @@ class Removals:
     def is_small(self) -> bool:
         """Whether the driver takes it out."""
         size = sum(task.size_in_bytes for task in self._tasks)
-        return size <= OWN_BYTES and sum(map(len, self._tasks)) <= _OWN_FILES
+        return size <= OWN_BYTES[self._plan.mode] and sum(map(len, self._tasks)) <= _OWN_FILES
 
     def take_out(self, done: Done) -> None:
         """Take it out in this process."""

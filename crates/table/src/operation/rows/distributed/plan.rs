@@ -179,7 +179,7 @@ impl RowChangePlan {
     }
 
     /// How rows are removed from files.
-    pub(super) fn mode(&self) -> Mode {
+    pub fn mode(&self) -> Mode {
         self.settings.mode
     }
 
