@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeVar
 
 from icefield.errors import ArgumentTypeError, InvalidArgumentError
 from icefield.metadata import PartitionStatisticsFile, StatisticsFile
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = ["UpdateStatistics"]
+
+File = TypeVar("File", StatisticsFile, PartitionStatisticsFile)
 
 
 class UpdateStatistics(MetadataChange):
@@ -35,10 +38,7 @@ class UpdateStatistics(MetadataChange):
             If the table does not have the snapshot.
 
         """
-        if not isinstance(statistics_file, StatisticsFile):
-            raise ArgumentTypeError(f"expected a StatisticsFile, got {statistics_file!r}")
-        self._check_snapshot(statistics_file.snapshot_id)
-        return self._add(action="set-statistics", statistics=statistics_file.to_dict())
+        return self._set("statistics", StatisticsFile, statistics_file)
 
     def remove_statistics(self, snapshot_id: int) -> Self:
         """Remove the statistics file of a snapshot from the metadata.
@@ -49,9 +49,7 @@ class UpdateStatistics(MetadataChange):
             If the snapshot has none.
 
         """
-        if all(file.snapshot_id != snapshot_id for file in self._base.statistics):
-            raise InvalidArgumentError(f"snapshot {snapshot_id} has no statistics file")
-        return self._add(action="remove-statistics", **{"snapshot-id": snapshot_id})
+        return self._remove("statistics", self._base.statistics, snapshot_id)
 
     def set_partition_statistics(self, partition_statistics_file: PartitionStatisticsFile) -> Self:
         """Set the partition statistics file of its snapshot, in place of the one that the snapshot has.
@@ -62,11 +60,7 @@ class UpdateStatistics(MetadataChange):
             If the table does not have the snapshot.
 
         """
-        if not isinstance(partition_statistics_file, PartitionStatisticsFile):
-            raise ArgumentTypeError(f"expected a PartitionStatisticsFile, got {partition_statistics_file!r}")
-        self._check_snapshot(partition_statistics_file.snapshot_id)
-        file = partition_statistics_file.to_dict()
-        return self._add(action="set-partition-statistics", **{"partition-statistics": file})
+        return self._set("partition-statistics", PartitionStatisticsFile, partition_statistics_file)
 
     def remove_partition_statistics(self, snapshot_id: int) -> Self:
         """Remove the partition statistics file of a snapshot from the metadata.
@@ -77,18 +71,22 @@ class UpdateStatistics(MetadataChange):
             If the snapshot has none.
 
         """
-        if all(file.snapshot_id != snapshot_id for file in self._base.partition_statistics):
-            raise InvalidArgumentError(f"snapshot {snapshot_id} has no partition statistics file")
-        return self._add(action="remove-partition-statistics", **{"snapshot-id": snapshot_id})
+        return self._remove("partition-statistics", self._base.partition_statistics, snapshot_id)
 
     def updates(self) -> list[str]:
         """Return the updates of the REST protocol, as JSON."""
         return self._updates
 
-    def _check_snapshot(self, snapshot_id: int) -> None:
-        if self._base.snapshot_by_id(snapshot_id) is None:
-            raise InvalidArgumentError(f"there is no snapshot {snapshot_id}")
+    def _set(self, name: str, kind: type[File], file: File) -> Self:
+        if not isinstance(file, kind):
+            raise ArgumentTypeError(f"expected a {kind.__name__}, got {file!r}")
+        if self._base.snapshot_by_id(file.snapshot_id) is None:
+            raise InvalidArgumentError(f"there is no snapshot {file.snapshot_id}")
+        self._updates.append(json.dumps({"action": f"set-{name}", name: file.to_dict()}))
+        return self
 
-    def _add(self, **update: object) -> Self:
-        self._updates.append(json.dumps(update))
+    def _remove(self, name: str, files: Iterable[StatisticsFile | PartitionStatisticsFile], snapshot_id: int) -> Self:
+        if all(file.snapshot_id != snapshot_id for file in files):
+            raise InvalidArgumentError(f"snapshot {snapshot_id} has no {name.replace('-', ' ')} file")
+        self._updates.append(json.dumps({"action": f"remove-{name}", "snapshot-id": snapshot_id}))
         return self
