@@ -317,7 +317,9 @@ fn changes(stored: &str, made: &str) -> Option<String> {
 
 fn main() -> ExitCode {
     let write = std::env::args().any(|argument| argument == "--write");
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
+    // Of the checkout that it runs in: another one may have compiled it, where they share a target folder.
+    let root = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    let crates = Path::new(&root).join("../../crates");
     let mut code = ExitCode::SUCCESS;
     for name in CRATES {
         let source = crates.join(name).join("src");
