@@ -1,32 +1,15 @@
 """Appends that widen a table: what fits is cast, and what is new becomes a column."""
 
+# ruff: noqa: F811 - fixtures are parameters
+
 import uuid
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from test_evolution import ROW, SCHEMA, read, rows
 
-import icefield as ice
 from icefield.errors import CommitFailedException, InvalidArgumentError, ValidationError
-
-
-@pytest.fixture(params=[1, 2, 3])
-def version(request):
-    return request.param
-
-
-@pytest.fixture
-def catalog(tmp_path):
-    with ice.load_catalog("f", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "wh")) as opened:
-        opened.create_namespace("a")
-        yield opened
-
-
-@pytest.fixture
-def table(catalog, version):
-    table = catalog.create_table("a.t", SCHEMA, properties={"format-version": str(version)})
-    return table.append(rows(table, ROW))
+from worlds.places import ROW, catalog, read, table, version  # noqa: F401 - fixtures
 
 
 def test_appends_that_widen_the_table(table):
