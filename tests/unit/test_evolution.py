@@ -6,10 +6,10 @@ import threading
 
 import pyarrow as pa
 import pytest
+from places import ROW, SCHEMA, catalog, read, rows, table, version  # noqa: F401 - fixtures
 
 import icefield as ice
 from icefield.errors import CommitFailedException, IcefieldError, InvalidArgumentError, UnsupportedFeatureError
-from worlds.places import ROW, SCHEMA, catalog, read, rows, table, version  # noqa: F401 - fixtures
 
 
 def names(table):

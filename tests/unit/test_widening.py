@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from places import ROW, catalog, read, table, version  # noqa: F401 - fixtures
 
 from icefield.errors import CommitFailedException, InvalidArgumentError, ValidationError
-from worlds.places import ROW, catalog, read, table, version  # noqa: F401 - fixtures
 
 
 def test_appends_that_widen_the_table(table):
