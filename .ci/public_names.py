@@ -1,5 +1,8 @@
 """Write the public names of the package, with the parameters of what can be called, into tests/unit/public_api.txt.
 
+First each name once, where it is documented; then what exists only because PyIceberg's users import it; then the other
+addresses of all these: the short ones of ``icefield``, and PyIceberg's.
+
 `make public-api` runs it, and a test compares the file with the package. Annotations are left out: how they print
 depends on the version of Python, and users' code is type-checked in `tests/typing`.
 """
@@ -16,6 +19,9 @@ from types import SimpleNamespace
 from typing import is_typeddict
 
 ROOT = Path(__file__).parents[1]
+#: What follows the name of a module in the second list, and the heading of the third.
+FOR_PYICEBERG = ", for PyIceberg's users"
+OTHERS = "other addresses"
 LISTED = ROOT / "tests" / "unit" / "public_api.txt"
 
 
@@ -25,18 +31,22 @@ def outline() -> str:
     lines: list[str] = []
     homes = {id(entry.value): entry.path for entry in reference.entries() if callable(entry.value)}
     documented = {entry.value for entry in reference.entries() if inspect.isclass(entry.value)}
-    module = None
-    for entry in sorted(reference.names(), key=lambda entry: (entry.module, entry.name)):
-        if entry.module != module:
-            module = entry.module
-            lines += ["", module]
-        home = homes.get(id(entry.value), entry.path)
-        if home != entry.path:
-            lines.append(f"  {entry.name} = {home}")
-        elif inspect.isclass(entry.value):
-            lines += _class(entry.name, entry.value, reference.members(entry.value), documented)
-        else:
-            lines.append(f"  {entry.name}" + (_parameters(entry.value) if inspect.isroutine(entry.value) else ""))
+    listed = sorted(reference.names(), key=lambda entry: (entry.module, entry.name))
+    own = [entry for entry in listed if homes.get(id(entry.value), entry.path) == entry.path]
+    for theirs in (False, True):
+        module = None
+        for entry in own:
+            if (entry.module in reference.OF_PYICEBERG or entry.path in reference.NAMES_OF_PYICEBERG) != theirs:
+                continue
+            if entry.module != module:
+                lines += ["", f"{entry.module}{FOR_PYICEBERG if theirs else ''}"]
+                module = entry.module
+            if inspect.isclass(entry.value):
+                lines += _class(entry.name, entry.value, reference.members(entry.value), documented)
+            else:
+                lines.append(f"  {entry.name}" + (_parameters(entry.value) if inspect.isroutine(entry.value) else ""))
+    lines += ["", OTHERS]
+    lines += [f"  {entry.path} = {homes[id(entry.value)]}" for entry in listed if entry not in own]
     return "\n".join(lines[1:]) + "\n"
 
 

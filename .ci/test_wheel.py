@@ -32,7 +32,7 @@ icefield.orc.write_table(table.scan().to_arrow(), "flights.orc")
 assert icefield.orc.read_table("flights.orc").num_rows == table.scan().count() == 3
 try:
     table.scan().to_pandas()
-except icefield.NotInstalledError as error:
+except icefield.errors.NotInstalledError as error:
     assert "icefield[pandas]" in str(error), error
 """
 

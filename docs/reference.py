@@ -29,49 +29,60 @@ PACKAGES = (
     "icefield.maintenance",
     "icefield.orc",
     "icefield.procedures",
+    "icefield.scan",
     "icefield.spark",
     "icefield.table",
     "icefield.view",
 )
 #: Of their modules those that users import, or whose classes their calls return.
 PUBLIC = {
-    "icefield.catalog.base",
-    "icefield.catalog.configuration",
     "icefield.catalog.memory",
-    "icefield.catalog.migration",
     "icefield.catalog.pointer",
     "icefield.catalog.rest",
     "icefield.catalog.sql",
     "icefield.spark.functions",
     "icefield.spark.sql",
     "icefield.table.branches",
-    "icefield.table.maintenance.checks",
-    "icefield.table.maintenance.copies",
-    "icefield.table.maintenance.diagnosis",
-    "icefield.table.maintenance.exports",
     "icefield.table.description.history",
     "icefield.table.description.listings",
     "icefield.table.locations",
-    "icefield.table.maintenance.compacting",
     "icefield.table.maintenance",
-    "icefield.table.rows.merging",
+    "icefield.table.maintenance.checks",
+    "icefield.table.maintenance.compacting",
+    "icefield.table.maintenance.copies",
+    "icefield.table.maintenance.diagnosis",
+    "icefield.table.maintenance.exports",
     "icefield.table.maintenance.orphans",
-    "icefield.table.update.outcomes",
-    "icefield.table.rows",
-    "icefield.table.update",
+    "icefield.table.rows.merging",
     "icefield.table.rows.upsert_stream",
+    "icefield.table.update",
+    "icefield.table.update.outcomes",
 }
-#: Names of public modules that are for the package alone.
-INTERNAL_NAMES = {
-    "icefield.catalog.migration.MigrationRequest",
-    "icefield.catalog.migration.migrate_folder",
-    "icefield.catalog.pointer.absolute_location",
-    "icefield.table.maintenance.exports.exported",
-    "icefield.table.maintenance.exports.extracted",
-    "icefield.table.rows.merging.written_columns",
-    "icefield.table.rows.ChangesRows",
-    "icefield.table.rows.CommitsRows",
-    "icefield.table.rows.TableRows",
+#: Modules that exist because PyIceberg's users import from them. A name that has another address is documented there.
+OF_PYICEBERG = {
+    "icefield.exceptions",
+    "icefield.expressions.literals",
+    "icefield.expressions.parser",
+    "icefield.expressions.visitors",
+    "icefield.table.inspect",
+    "icefield.table.metadata",
+    "icefield.table.name_mapping",
+    "icefield.table.refs",
+    "icefield.table.snapshots",
+    "icefield.table.sorting",
+    "icefield.table.statistics",
+}
+#: Names of other modules that exist because PyIceberg's users import them: `Schema` has methods for the same.
+NAMES_OF_PYICEBERG = {
+    "icefield.schema.PreOrderSchemaVisitor",
+    "icefield.schema.SchemaVisitor",
+    "icefield.schema.SchemaVisitorPerPrimitiveType",
+    "icefield.schema.index_by_id",
+    "icefield.schema.index_by_name",
+    "icefield.schema.index_name_by_id",
+    "icefield.schema.pre_order_visit",
+    "icefield.schema.prune_columns",
+    "icefield.schema.visit",
 }
 #: How deep the modules are that have a page of their own.
 DEPTH = 2
@@ -95,7 +106,7 @@ def modules() -> list[str]:
     found = ["icefield"]
     for module in pkgutil.walk_packages(icefield.__path__, "icefield."):
         within = any(module.name.startswith(f"{package}.") for package in PACKAGES)
-        public = module.name in PUBLIC if within else module.name != "icefield.cli"
+        public = module.name in PUBLIC | OF_PYICEBERG if within else module.name != "icefield.cli"
         if public and "._" not in module.name:
             found.append(module.name)
     return found
@@ -107,7 +118,7 @@ def names() -> Iterator[Entry]:
         loaded = importlib.import_module(module)
         for name in getattr(loaded, "__all__", ()):
             entry = Entry(module, name, getattr(loaded, name))
-            if not inspect.ismodule(entry.value) and entry.path not in INTERNAL_NAMES and not name.startswith("_"):
+            if not inspect.ismodule(entry.value) and not name.startswith("_"):
                 yield entry
 
 
@@ -123,11 +134,11 @@ def entries() -> list[Entry]:
     return sorted(best.values(), key=lambda entry: (entry.module, entry.name))
 
 
-def _rank(entry: Entry) -> tuple[bool, int, bool, bool, str]:
+def _rank(entry: Entry) -> tuple[bool, bool, int, bool, bool, str]:
     parts = entry.module.count(".")
     own_module = getattr(entry.value, "__module__", None) == entry.module
     own_name = getattr(entry.value, "__name__", None) == entry.name
-    return parts == 0, parts, not own_module, not own_name, entry.path
+    return entry.module in OF_PYICEBERG, parts == 0, parts, not own_module, not own_name, entry.path
 
 
 def aliases() -> list[Entry]:

@@ -8,13 +8,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    "ArrowArrayExportable",
-    "ArrowCollectable",
-    "ArrowSchemaExportable",
-    "ArrowStreamExportable",
     "Rows",
     "SchemaLike",
-    "SparkSchema",
 ]
 
 

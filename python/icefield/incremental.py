@@ -14,7 +14,7 @@ from icefield.scan import TableScan
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["IncrementalAppendScan", "IncrementalChangelogScan", "IncrementalScan", "Start"]
+__all__ = ["IncrementalAppendScan", "IncrementalChangelogScan", "IncrementalScan"]
 
 
 class Start(NamedTuple):

@@ -10,7 +10,7 @@ from icefield._core import Inspect, filter_expression
 from icefield._core import TableState as _TableState
 from icefield.distributed import InspectTask
 from icefield.errors import InvalidArgumentError
-from icefield.moments import milliseconds_of
+from icefield.scan.moments import milliseconds_of
 from icefield.scan.options import fields_of
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from icefield.metadata import TableMetadata
     from icefield.scan import DataScan
 
-__all__ = ["GROUP", "InMemoryMetricsReporter", "LoggingMetricsReporter", "MetricsReporter", "Report", "Reporter"]
+__all__ = ["InMemoryMetricsReporter", "LoggingMetricsReporter", "MetricsReporter", "Report", "Reporter"]
 
 #: A report as JSON.
 Report: TypeAlias = Mapping[str, Any]

@@ -6,7 +6,7 @@ from enum import Enum
 
 from icefield._core import SortField, SortOrder
 
-__all__ = ["UNSORTED_SORT_ORDER", "NullOrder", "SortDirection", "SortField", "SortOrder"]
+__all__ = ["NullOrder", "SortDirection", "SortField", "SortOrder"]
 
 
 class SortDirection(str, Enum):
@@ -27,7 +27,3 @@ class NullOrder(str, Enum):
 
     def __str__(self) -> str:
         return self.value
-
-
-UNSORTED_SORT_ORDER = SortOrder()
-"""The order of tables that are not sorted."""

@@ -96,7 +96,7 @@ def namespaces_are_created_listed_and_dropped(world: World) -> None:
     assert (db,) in catalog.list_namespaces()
     assert catalog.list_namespaces(db) == []
     assert catalog.list_tables(db) == []
-    with pytest.raises(ice.NamespaceAlreadyExistsError):
+    with pytest.raises(ice.errors.NamespaceAlreadyExistsError):
         catalog.create_namespace(db)
     catalog.create_namespace_if_not_exists(db)
     if world.levels:

@@ -1,4 +1,4 @@
-"""``name_mapping.json`` through ``icefield.NameMapping``; what needs a data file is tested in Rust."""
+"""``name_mapping.json`` through ``icefield.name_mapping.NameMapping``; what needs a data file is tested in Rust."""
 
 import json
 
@@ -6,6 +6,7 @@ import pytest
 from vectors import cases
 
 import icefield as ice
+from icefield.name_mapping import NameMapping
 
 pytestmark = pytest.mark.golden
 
@@ -63,13 +64,13 @@ def test_parse(case):
     text = case["json"] if isinstance(case["json"], str) else json.dumps(case["json"])
     if "error" in case and not nameless(json.loads(text)) and not without_nested(json.loads(text)):
         with pytest.raises(ice.IcefieldError):
-            ice.NameMapping.from_json(text)
+            NameMapping.from_json(text)
         return
-    mapping = ice.NameMapping.from_json(text)
+    mapping = NameMapping.from_json(text)
     written = case.get("written", case["json"])
     written = json.loads(written) if isinstance(written, str) else written
     assert sets(json.loads(mapping.to_json())) == sets(written)
-    assert ice.NameMapping.from_json(mapping.to_json()) == mapping
+    assert NameMapping.from_json(mapping.to_json()) == mapping
     for path, expected in case.get("by_name", {}).items():
         found = mapping.find(*path.split("."))
         assert entry(found) == (None if expected is None else (expected.get("field-id"), sorted(expected["names"])))
@@ -81,4 +82,4 @@ def test_parse(case):
 @pytest.mark.parametrize("case", of_kind("create"))
 def test_create(case):
     schema = ice.Schema.from_json(case["schema"])
-    assert sets(json.loads(ice.NameMapping.from_schema(schema).to_json())) == sets(case["mapping"])
+    assert sets(json.loads(NameMapping.from_schema(schema).to_json())) == sets(case["mapping"])

@@ -59,7 +59,7 @@ def test_namespaces(catalog: ice.Catalog, db: str) -> None:
     assert catalog.load_namespace_properties(f"{db}.b")["owner"] == "me"
     summary = catalog.update_namespace_properties(f"{db}.b", ["owner", "none"], {"k": "v"})
     assert (summary.removed, summary.updated, summary.missing) == (["owner"], ["k"], ["none"])
-    with pytest.raises(ice.NamespaceAlreadyExistsError):
+    with pytest.raises(ice.errors.NamespaceAlreadyExistsError):
         catalog.create_namespace(f"{db}.b")
     with pytest.raises(ice.NoSuchNamespaceError):
         catalog.load_namespace_properties(f"{db}.z")

@@ -158,11 +158,11 @@ def test_incremental_reads(spark: SparkSession, table: ice.Table, options: dict[
 @pytest.mark.parametrize("native", [True, False])
 def test_incremental_scans_as_frames(spark: SparkSession, table: ice.Table, native: bool) -> None:
     scan = table.incremental_append_scan(from_snapshot_id_exclusive="second", row_filter="s = 's0'")
-    same(ice_spark.of_scan(spark, scan, native=native), scan.to_arrow())
+    same(scan.to_spark(spark, native=native), scan.to_arrow())
     changelog = table.incremental_changelog_scan(
         from_snapshot_id_exclusive="second", selected_fields=("id", "_change_type")
     )
-    same(ice_spark.of_scan(spark, changelog, native=native), changelog.to_arrow())
+    same(changelog.to_spark(spark, native=native), changelog.to_arrow())
     assert changelog.to_spark(spark).count() == changelog.count() == 40
 
 

@@ -101,7 +101,7 @@ def test_a_change_that_fails_ends_its_line(table: ice.Table, tmp_path: Path, mon
     shown = Terminal()
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", shown)
-        with pytest.raises(ice.ValidationError):
+        with pytest.raises(ice.errors.ValidationError):
             table.append(pa.table({"id": ["x"], "v": [1]}), progress=True)
         with pytest.raises(ice.InvalidArgumentError):
             table.upsert(pa.concat_tables([NEW, NEW]), ["id"], progress=True)

@@ -42,7 +42,7 @@ def live(table: ice.Table) -> set[str]:
 def test_the_case_of_names_is_as_it_was_set(table: ice.Table, kind: str) -> None:
     change = getattr(table.update_snapshot(), kind)()
     change.delete_by_predicate("P = 'x'")
-    with pytest.raises(ice.ValidationError, match="no column"):
+    with pytest.raises(ice.errors.ValidationError, match="no column"):
         change.commit()
     change = getattr(table.refresh().update_snapshot(), kind)()
     if kind == "overwrite":

@@ -10,6 +10,8 @@ import pytest
 
 import icefield as ice
 from icefield._outputs.layout import age_of, contents_of, counted, size_of, time_of
+from icefield.metadata import Snapshot, SnapshotRef
+from icefield.scan.moments import instant_of
 from icefield.table import SnapshotLogEntry
 from icefield.table.description.lanes import lanes_of
 from icefield.table.description.timeline import COLOURS, svg_of, text_of
@@ -126,7 +128,7 @@ def test_snapshots(table):
     assert headings == ["summary", None]
     assert dict(rows) == snapshot.summary.additional_properties
     bare = {"snapshot-id": 1, "timestamp-ms": 0, "manifest-list": "m"}
-    title, facts, grid = shown(ice.Snapshot.from_json(bare))
+    title, facts, grid = shown(Snapshot.from_json(bare))
     assert (title, facts["committed"], grid) == ("Snapshot 1", "1970-01-01 00:00:00.000 UTC", None)
     assert "operation" not in facts
 
@@ -136,10 +138,10 @@ def test_references(table):
     assert shown(table.refs()["audit"]) == ("Branch", {"snapshot": snapshot_id}, None)
     kept = {"snapshot-id": 5, "type": "branch", "max-ref-age-ms": 86_400_000, "max-snapshot-age-ms": 1500,
             "min-snapshots-to-keep": 3}  # fmt: skip
-    assert shown(ice.SnapshotRef.from_json(kept))[1] == {
+    assert shown(SnapshotRef.from_json(kept))[1] == {
         "snapshot": "5", "expires after": "1 d", "snapshots expire after": "1,500 ms", "snapshots kept at least": "3",
     }  # fmt: skip
-    assert shown(ice.SnapshotRef.from_json({"snapshot-id": 5, "type": "tag"}))[0] == "Tag"
+    assert shown(SnapshotRef.from_json({"snapshot-id": 5, "type": "tag"}))[0] == "Tag"
 
 
 def test_expiries_do_not_print_every_file(table):
@@ -350,7 +352,7 @@ def test_times_that_are_printed_are_read_again(table):
     snapshot = table.snapshots()[0]
     shown = time_of(snapshot.timestamp_ms)
     assert table.scan(as_of=shown).snapshot() == snapshot
-    assert ice.moments.instant_of(shown) == datetime.fromtimestamp(snapshot.timestamp_ms / 1000, timezone.utc)
+    assert instant_of(shown) == datetime.fromtimestamp(snapshot.timestamp_ms / 1000, timezone.utc)
 
 
 def test_changes_of_rows_have_sizes(table):

@@ -100,7 +100,7 @@ def test_in_a_transaction_a_dry_run_changes_nothing(tmp_path: Path) -> None:
         assert changes.append(NEW, dry_run=True).rows_added == 20
         assert changes.add_files([str(tmp_path / "p=7" / "one.parquet")], dry_run=True).files_added == 1
     assert tree(tmp_path) == before
-    with pytest.raises(ice.ValidationError):
+    with pytest.raises(ice.errors.ValidationError):
         table.append(pa.table({"id": ["x"], "p": ["1"]}), dry_run=True)
     assert tree(tmp_path) == before
 

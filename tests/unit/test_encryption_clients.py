@@ -12,7 +12,8 @@ import pytest
 from test_encryption import ROWS, Refusing, again, encrypted, files, opened
 
 import icefield as ice
-from icefield.encryption import AwsKeys, KeyFile, client_of
+from icefield.encryption import AwsKeys, KeyFile
+from icefield.encryption.registry import client_of
 from icefield.errors import (
     IcefieldError,
     InvalidArgumentError,

@@ -73,7 +73,7 @@ def test_appended_manifests_are_merged_and_then_deleted() -> None:
     table.update_snapshot().merge_append().append_data_file(file("b")).append_manifest(manifest).commit()
     (only,) = listed(table)
     assert only.added_files_count == 2
-    with pytest.raises(ice.MissingFileError):
+    with pytest.raises(ice.errors.MissingFileError):
         table.storage.read(manifest.manifest_path)
     assert names(table) == ["a", "b"]
 
@@ -179,7 +179,7 @@ def test_manifests_are_written_in_order_and_once() -> None:
     raised = table.new_manifest_writer(location=f"{table.location()}/metadata/never.avro")
     with pytest.raises(ZeroDivisionError), raised:
         raise ZeroDivisionError
-    with pytest.raises(ice.MissingFileError):
+    with pytest.raises(ice.errors.MissingFileError):
         table.storage.read(f"{table.location()}/metadata/never.avro")
     with pytest.raises(ice.InvalidArgumentError, match="version 1 has no delete files"):
         new_table(1).new_manifest_writer(content="deletes")

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 import icefield as ice
-from icefield.encryption import AzureKeys, GcpKeys, MemoryKeys, client_of
+from icefield.encryption import AzureKeys, GcpKeys, MemoryKeys
+from icefield.encryption.registry import client_of
 from icefield.errors import InvalidArgumentError, NotInstalledError, StorageError
 
 ROWS = pa.table({"id": [1, 2, 3]})

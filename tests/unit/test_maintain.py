@@ -16,7 +16,8 @@ from click.testing import CliRunner, Result
 import icefield as ice
 from icefield import maintenance
 from icefield.cli.commands import icefield
-from icefield.maintenance import LAST_ORPHAN_REMOVAL, MaintenanceReport
+from icefield.maintenance import MaintenanceReport
+from icefield.maintenance.tasks import LAST_ORPHAN_REMOVAL
 
 ROWS = pa.table({"id": pa.array(range(10), pa.int64()), "part": ["a", "b"] * 5})
 

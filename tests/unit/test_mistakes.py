@@ -18,6 +18,7 @@ from icefield.errors import (
     UnsupportedFeatureError,
     ValidationError,
 )
+from icefield.name_mapping import NameMapping
 
 ROWS = pa.table(
     {
@@ -429,8 +430,8 @@ def test_renamed_identifier_fields(tmp_path):
 
 
 def test_name_mappings_without_fields():
-    mapping = ice.NameMapping.from_json('[{"field-id": 1, "names": ["a"], "fields": null}]')
-    assert mapping == ice.NameMapping.from_json('[{"field-id": 1, "names": ["a"]}]')
+    mapping = NameMapping.from_json('[{"field-id": 1, "names": ["a"], "fields": null}]')
+    assert mapping == NameMapping.from_json('[{"field-id": 1, "names": ["a"]}]')
 
 
 @pytest.mark.parametrize("check", ["spec", "sort"])

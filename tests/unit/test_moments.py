@@ -8,7 +8,7 @@ import pytest
 
 import icefield as ice
 from icefield.errors import ArgumentTypeError, InvalidArgumentError, MissingVerbError, UnsupportedFeatureError
-from icefield.moments import milliseconds_of
+from icefield.scan.moments import milliseconds_of
 
 ROWS = pa.table({"id": [1, 2], "tz": pa.array([0, 1], pa.timestamp("us", "UTC"))})
 NAIVE = dt.datetime(2024, 1, 1)  # noqa: DTZ001

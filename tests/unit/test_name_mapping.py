@@ -7,15 +7,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import icefield as ice
+from icefield.name_mapping import MappedField, NameMapping
 
-MAPPING = ice.NameMapping(
-    ice.MappedField(1, ["id", "record_id"]),
-    ice.MappedField(2, ["point"], [ice.MappedField(3, ["x"]), ice.MappedField(None, ["hidden"])]),
+MAPPING = NameMapping(
+    MappedField(1, ["id", "record_id"]),
+    MappedField(2, ["point"], [MappedField(3, ["x"]), MappedField(None, ["hidden"])]),
 )
 
 
 def test_found_by_any_name():
-    assert MAPPING.find("record_id") == MAPPING.find("id") == ice.MappedField(1, ["id", "record_id"])
+    assert MAPPING.find("record_id") == MAPPING.find("id") == MappedField(1, ["id", "record_id"])
     assert MAPPING.find("point", "x") == MAPPING.find("point.x") == MAPPING.fields[1].fields[0]
     assert MAPPING.find("point", "hidden").field_id is None
     assert MAPPING.find("nobody") is None
@@ -23,23 +24,19 @@ def test_found_by_any_name():
 
 
 def test_copies_are_equal():
-    for copy in (pickle.loads(pickle.dumps(MAPPING)), ice.NameMapping.from_json(MAPPING.to_json()), eval(repr_of())):
+    for copy in (pickle.loads(pickle.dumps(MAPPING)), NameMapping.from_json(MAPPING.to_json()), eval(repr(MAPPING))):
         assert copy == MAPPING
         assert hash(copy) == hash(MAPPING)
     assert pickle.loads(pickle.dumps(MAPPING.fields[1])) == MAPPING.fields[1]
 
 
-def repr_of():
-    return repr(MAPPING).replace("NameMapping(", "ice.NameMapping(").replace("MappedField(", "ice.MappedField(")
-
-
 def test_ids_and_names_are_unique():
     with pytest.raises(ice.IcefieldError, match="id 1 appears twice"):
-        ice.NameMapping(ice.MappedField(1, ["a"]), ice.MappedField(1, ["b"]))
+        NameMapping(MappedField(1, ["a"]), MappedField(1, ["b"]))
     with pytest.raises(ice.IcefieldError, match='"a" appears twice'):
-        ice.NameMapping(ice.MappedField(1, ["a"]), ice.MappedField(2, ["a"]))
+        NameMapping(MappedField(1, ["a"]), MappedField(2, ["a"]))
     with pytest.raises(ice.CorruptDataError, match="/0/names"):
-        ice.NameMapping.from_json('[{"field-id": 1, "names": [5]}]')
+        NameMapping.from_json('[{"field-id": 1, "names": [5]}]')
 
 
 def test_a_table_tells_its_mapping(tmp_path):
@@ -48,7 +45,7 @@ def test_a_table_tells_its_mapping(tmp_path):
     schema = pa.schema([("id", pa.int64()), ("s", pa.struct([("x", pa.int32())]))])
     table = catalog.create_table("a.t", schema)
     assert table.name_mapping() is None
-    mapping = ice.NameMapping.from_schema(table.schema())
+    mapping = NameMapping.from_schema(table.schema())
     with table.transaction() as change:
         change.set_properties({"schema.name-mapping.default": mapping.to_json()})
     assert table.name_mapping() == mapping

@@ -11,6 +11,8 @@ import pytest
 import icefield as ice
 from icefield.catalog.memory import InMemoryCatalog
 from icefield.errors import InvalidArgumentError
+from icefield.metadata import Snapshot, SnapshotRef
+from icefield.name_mapping import NameMapping
 from icefield.table import StaticTable
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", None]})
@@ -25,12 +27,12 @@ def table(tmp_path):
 
 def objects(table):
     schema, spec, order = table.schema(), table.spec(), table.sort_order()
-    mapping = ice.NameMapping.from_schema(schema)
+    mapping = NameMapping.from_schema(schema)
     term = ice.expressions.transform("bucket[4]", "id")
     return [
         *(ice.types.DecimalType(9, 2), schema, schema.fields[0], spec, spec.fields[0], order, order.fields[0]),
         *(mapping, mapping.fields[0], ice.transforms.bucket(4), ice.expressions.parse("id > 1 AND name LIKE 'a%'")),
-        *(term, ice.expressions.Reference("a.b"), ice.DeletionVector([1, 5, 2**40]), ice.Secret("s")),
+        *(term, ice.expressions.Reference("a.b"), ice.puffin.DeletionVector([1, 5, 2**40]), ice.Secret("s")),
         *(table.metadata, table.current_snapshot(), table.metadata.snapshots[0], table.refs()["main"], table),
         *table.history(),
     ]
@@ -55,8 +57,8 @@ def test_a_pickled_table_and_its_scan_read_the_same_rows(table):
 
 def test_snapshots_of_a_table_are_those_of_its_metadata(table):
     current = table.current_snapshot()
-    assert isinstance(current, ice.Snapshot)
-    assert isinstance(table.refs()["main"], ice.SnapshotRef)
+    assert isinstance(current, Snapshot)
+    assert isinstance(table.refs()["main"], SnapshotRef)
     assert {current: 1}[table.metadata.current_snapshot()] == 1
     assert table.snapshot_by_name("main") == table.snapshot_by_id(current.snapshot_id) == current
     assert table.snapshot_by_name("none") is table.snapshot_by_id(5) is None
@@ -201,7 +203,7 @@ def test_objects_say_what_they_hold():
     year = f"{datetime.now(timezone.utc).year}-"
     assert f"committed={year}" in repr(table.current_snapshot())
     assert f", {year}" in repr(table)
-    for kind in (ice.Table, ice.Snapshot, ice.SnapshotRef, ice.TableMetadata, type(table.scan()), ice.Schema):
+    for kind in (ice.Table, Snapshot, SnapshotRef, ice.TableMetadata, type(table.scan()), ice.Schema):
         members = {name: value for name, value in vars(kind).items() if not name.startswith("_")}
         described = {
             name: value for name, value in members.items() if callable(value) or inspect.isdatadescriptor(value)

@@ -18,7 +18,7 @@ from icefield.errors import InvalidArgumentError
 
 BIG = 2**70
 SCHEMA = ice.Schema(ice.NestedField(1, "id", "long"), ice.NestedField(2, "name", "string"))
-VECTOR = ice.DeletionVector([1, 2])
+VECTOR = ice.puffin.DeletionVector([1, 2])
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ TOO_BIG: dict[str, Callable[[ice.Table], Any]] = {
     "partition field": lambda _: ice.PartitionField(1, BIG, "identity", "id"),
     "row": lambda _: VECTOR.live_mask(first_row=-1, row_count=3),
     "rows": lambda _: VECTOR.live_mask(first_row=0, row_count=2**62),
-    "position": lambda _: ice.DeletionVector([-1]),
+    "position": lambda _: ice.puffin.DeletionVector([-1]),
     "length": lambda _: ice.values.truncate_bound("abc", "string", -1),
     "longest": lambda _: ice.values.truncate_bound("abc", "string", BIG),
     "first snapshot": lambda table: table.incremental_append_scan(from_snapshot_id_exclusive=BIG),
@@ -67,7 +67,7 @@ TOO_BIG: dict[str, Callable[[ice.Table], Any]] = {
     "spec's column": lambda table: table.spec().fields_by_source_id(BIG),
     "order": lambda _: ice.SortOrder(order_id=BIG),
     "lookback": lambda table: table.scan().plan_tasks(lookback=BIG),
-    "deleted rows": lambda _: ice.DeletionVector.from_bytes(VECTOR.to_bytes(), record_count=BIG),
+    "deleted rows": lambda _: ice.puffin.DeletionVector.from_bytes(VECTOR.to_bytes(), record_count=BIG),
     "inherited": lambda _: ice.manifests.read(
         b"", manifest={"added_snapshot_id": BIG, "sequence_number": 1, "content": 0, "first_row_id": None}
     ),
@@ -266,7 +266,7 @@ def test_a_value_that_does_not_fit_is_named_with_its_row(catalog: ice.Catalog, w
     values, message = TOO_WIDE[what]
     kinds = {"dictionary": "int", "list": ice.types.ListType(2, "int", element_required=False)}
     table = catalog.create_table("a.u", ice.Schema(ice.NestedField(1, "v", kinds.get(what, what))))
-    with pytest.raises(ice.ValidationError, match=message) as caught:
+    with pytest.raises(ice.errors.ValidationError, match=message) as caught:
         table.append(pa.table({"v": values}))
     assert "column v" in str(caught.value)
     assert table.refresh().current_snapshot() is None
@@ -274,7 +274,7 @@ def test_a_value_that_does_not_fit_is_named_with_its_row(catalog: ice.Catalog, w
 
 def test_all_that_does_not_fit_is_told_at_once(table: ice.Table) -> None:
     twice = pa.table([pa.array([1]), pa.array([2]), pa.array([True])], names=["id", "id", "name"])
-    with pytest.raises(ice.ValidationError) as caught:
+    with pytest.raises(ice.errors.ValidationError) as caught:
         table.append(twice)
     lines = str(caught.value).splitlines()
     assert lines[0] == "2 columns do not fit:"

@@ -17,6 +17,7 @@ import pytest
 
 import icefield as ice
 from icefield.errors import CorruptDataError
+from icefield.name_mapping import NameMapping
 
 NOON = dt.datetime.fromisoformat("2024-02-29T12:30:15.250")
 STRUCT = pa.struct([("a", pa.int64()), ("b", pa.string())])
@@ -25,7 +26,7 @@ INT96 = {"use_deprecated_int96_timestamps": True}
 
 
 def names_of(schema: pa.Schema) -> str:
-    return ice.NameMapping.from_schema(ice.Schema.from_arrow(schema.append(FILLER))).to_json()
+    return NameMapping.from_schema(ice.Schema.from_arrow(schema.append(FILLER))).to_json()
 
 
 def replaced(

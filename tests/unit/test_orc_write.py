@@ -65,7 +65,7 @@ def pd_arrow(kind):
 
 def test_rows_are_appended(tmp_path):
     file = tmp_path / "many.orc"
-    with orc.Writer(file, stripe_rows=2000) as writer:
+    with orc.ORCWriter(file, stripe_rows=2000) as writer:
         writer.write(TABLE.slice(0, 100))
         assert not file.exists()
         writer.write(TABLE.slice(100, 0))

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 import pytest
 
 import icefield as ice
-from icefield import plan as plan_module
 from icefield.errors import InvalidArgumentError
+from icefield.scan import plan as plan_module
 
 ROWS = pa.table(
     {

@@ -15,6 +15,7 @@ import icefield as ice
 from icefield import schema as schemas
 from icefield import types
 from icefield.errors import InvalidArgumentError
+from icefield.name_mapping import NameMapping
 from icefield.table import name_mapping
 from icefield.table import snapshots as ours
 from icefield.table.snapshots import IsolationLevel
@@ -95,7 +96,7 @@ def test_isolation_levels(tmp_path: Any) -> None:
 def test_name_mappings() -> None:
     schema = ice.Schema(ice.NestedField(1, "id", "long"), ice.NestedField(2, "names", types.ListType(3, "string")))
     mapping = name_mapping.create_mapping_from_schema(schema)
-    assert mapping == ice.NameMapping.from_schema(schema)
+    assert mapping == NameMapping.from_schema(schema)
     assert name_mapping.parse_mapping_from_json(mapping.to_json()) == mapping
 
 

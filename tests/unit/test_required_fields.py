@@ -58,6 +58,6 @@ def test_a_null_in_a_struct_that_is_there_is_refused(tmp_path: Path, file_format
     leaf = pa.array([1, None, 3], pa.int64())
     inner = pa.StructArray.from_arrays([leaf], fields=list(INNER))
     broken = pa.StructArray.from_arrays([inner], fields=list(OUTER))
-    with pytest.raises(ice.ValidationError, match=r"s\.a\.b"):
+    with pytest.raises(ice.errors.ValidationError, match=r"s\.a\.b"):
         table.append(pa.table({"id": [1, 2, 3], "s": broken}))
     assert table.refresh().current_snapshot() is None

@@ -50,7 +50,7 @@ def test_tasks_are_made_when_they_are_asked_for(tmp_path: Path, monkeypatch: pyt
         made.append(arguments)
         return FileScanTask(*arguments)
 
-    monkeypatch.setattr("icefield.plan.FileScanTask", counted)
+    monkeypatch.setattr("icefield.scan.plan.FileScanTask", counted)
     plan = make(tmp_path, partition_by="city").append(ROWS).scan().plan_files()
     assert (len(plan), plan.to_arrow().num_rows, len(made)) == (3, 3, 0)
     next(iter(plan))

@@ -66,7 +66,7 @@ def test_what_is_refused(catalog: ice.Catalog, columns: list[str], match: str) -
     table = catalog.create_table("db.t", ROWS.schema)
     table.append(ROWS)
     location = table.metadata_location
-    with pytest.raises((InvalidArgumentError, ice.ValidationError), match=match):
+    with pytest.raises((InvalidArgumentError, ice.errors.ValidationError), match=match):
         table.maintenance.compute_table_stats(columns)
     with pytest.raises(InvalidArgumentError, match="77"):
         table.maintenance.compute_table_stats(snapshot_id=77)

@@ -1,7 +1,17 @@
 """Catalogs: the names of tables and their current metadata.
 
-`load_catalog` opens one by the properties given, those of the environment, and those of the configuration file (see
-`icefield.catalog.configuration`).
+`load_catalog` opens one by the properties given, those of the environment, and those of a file: ``.icefield.yaml`` or
+``.pyiceberg.yaml`` in ``$ICEFIELD_HOME`` or ``$PYICEBERG_HOME``, the home folder, or the current folder; the first one
+found is read::
+
+    default-catalog: local
+    catalog:
+      local:
+        uri: sqlite:///warehouse/catalog.db
+        warehouse: warehouse
+
+In the environment the first property is ``ICEFIELD_CATALOG__LOCAL__URI`` (or ``PYICEBERG_...``). ``_`` there means
+``-``, and ``__`` means ``.``: ``ICEFIELD_CATALOG__LOCAL__S3__ACCESS_KEY_ID`` is ``s3.access-key-id``.
 """
 
 from __future__ import annotations
@@ -9,17 +19,21 @@ from __future__ import annotations
 from icefield._core import HIDDEN
 from icefield._inputs.identifiers import Identifier, IdentifierLike
 from icefield._inputs.secrets import guarded
-from icefield.catalog.base import Catalog, PropertiesUpdateSummary
+from icefield.catalog.base import Catalog
 from icefield.catalog.configuration import catalog_names, catalog_properties, default_catalog
 from icefield.catalog.known import check as check_properties
 from icefield.catalog.registry import OWN_KINDS, class_named, class_of_kind, kinds
 from icefield.errors import InvalidArgumentError, NoSuchCatalogError, UnsupportedFeatureError
+from icefield.table.catalog import CommitTableResponse, Migration, PropertiesUpdateSummary, TableDefinition
 
 __all__ = [
     "Catalog",
+    "CommitTableResponse",
     "Identifier",
     "IdentifierLike",
+    "Migration",
     "PropertiesUpdateSummary",
+    "TableDefinition",
     "list_catalogs",
     "load_catalog",
 ]

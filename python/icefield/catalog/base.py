@@ -13,7 +13,7 @@ from icefield._inputs.secrets import revealed
 from icefield.catalog.locations import absolute_location
 from icefield.catalog.migration import MigrationRequest, migrate_folder
 from icefield.catalog.profiles import with_profile
-from icefield.encryption import client_of
+from icefield.encryption.registry import client_of
 from icefield.errors import InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
 from icefield.metrics import commit_report, reporter_of, scan_report, takes_reports
 from icefield.table import CreateTableTransaction, Table, Transaction

@@ -1,19 +1,8 @@
 """Properties of named catalogs: arguments, then the environment, then a file.
 
-Files: ``.icefield.yaml`` or ``.pyiceberg.yaml`` in ``$ICEFIELD_HOME`` or ``$PYICEBERG_HOME``, the home folder, the
-current folder; the first one found is read::
-
-    default-catalog: local
-    catalog:
-      local:
-        uri: sqlite:///warehouse/catalog.db
-        warehouse: warehouse
-
-Every value is read as a string, as in PyIceberg: ``01234567``, ``on``, ``1.10`` and ``null`` are those strings
-not numbers or booleans. Nested keys are joined by dots.
-
-Environment: ``ICEFIELD_CATALOG__LOCAL__URI=...`` (or ``PYICEBERG_...``); ``_`` means ``-`` and ``__`` means ``.`` in
-the names of properties: ``ICEFIELD_CATALOG__LOCAL__S3__ACCESS_KEY_ID`` is ``s3.access-key-id``.
+`icefield.catalog` describes the file and the names in the environment. Every value in the file is read as a string, as
+in PyIceberg: ``01234567``, ``on``, ``1.10`` and ``null`` are these strings, not numbers or booleans. Nested keys are
+joined by dots.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from icefield.table import CreateTableTransaction, Table
     from icefield.types import Type
 
-__all__ = ["Migration", "MigrationRequest", "migrate_folder"]
+__all__ = ["MigrationRequest", "migrate_folder"]
 
 
 @dataclass(frozen=True)

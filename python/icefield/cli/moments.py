@@ -11,7 +11,7 @@ import click
 
 from icefield.cli.names import complete_refs
 from icefield.errors import InvalidArgumentError
-from icefield.moments import Moment, age_in_milliseconds
+from icefield.scan.moments import Moment, age_in_milliseconds
 from icefield.table import Snapshot, Table
 
 __all__ = ["AGE", "PAST", "at_snapshot", "snapshot_at"]

@@ -29,7 +29,6 @@ from icefield.distributed.compaction import CompactionPlan, rewrite_files
 from icefield.distributed.reads import InspectTask
 from icefield.distributed.rows import RowChangePlan, RowRemover
 from icefield.distributed.writes import (
-    WRITE_ID,
     Committed,
     FilesLeft,
     TaskWriter,
@@ -39,7 +38,6 @@ from icefield.distributed.writes import (
 )
 
 __all__ = [
-    "WRITE_ID",
     "ArrowStream",
     "Committed",
     "CompactionPlan",

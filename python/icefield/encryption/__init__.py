@@ -11,6 +11,5 @@ from icefield.encryption.azure import AzureKeys
 from icefield.encryption.client import KeyManagementClient
 from icefield.encryption.gcp import GcpKeys
 from icefield.encryption.local import KeyFile, MemoryKeys
-from icefield.encryption.registry import GROUP, client_of
 
-__all__ = ["GROUP", "AwsKeys", "AzureKeys", "GcpKeys", "KeyFile", "KeyManagementClient", "MemoryKeys", "client_of"]
+__all__ = ["AwsKeys", "AzureKeys", "GcpKeys", "KeyFile", "KeyManagementClient", "MemoryKeys"]

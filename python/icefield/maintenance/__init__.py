@@ -6,20 +6,15 @@ run right after the first finds nothing to do.
 
 from __future__ import annotations
 
-from icefield.maintenance.policy import TASKS, MaintenanceConfig, Policy, Settings, load
-from icefield.maintenance.report import MaintenanceReport, TaskReport, TaskState
+from icefield.maintenance.policy import MaintenanceConfig, Policy, load
+from icefield.maintenance.report import MaintenanceReport, TaskReport
 from icefield.maintenance.runs import run
-from icefield.maintenance.tasks import LAST_ORPHAN_REMOVAL
 
 __all__ = [
-    "LAST_ORPHAN_REMOVAL",
-    "TASKS",
     "MaintenanceConfig",
     "MaintenanceReport",
     "Policy",
-    "Settings",
     "TaskReport",
-    "TaskState",
     "load",
     "run",
 ]

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from icefield._inputs.text_files import read_mapping
 from icefield.errors import InvalidArgumentError
-from icefield.moments import age_in_milliseconds
+from icefield.scan.moments import age_in_milliseconds
 
 __all__ = ["TASKS", "MaintenanceConfig", "Policy", "Settings", "is_pattern", "load"]
 

@@ -23,7 +23,6 @@ __all__ = [
     "ORCFile",
     "ORCWriter",
     "Problem",
-    "Writer",
     "check",
     "convert",
     "json_lines",
@@ -33,6 +32,3 @@ __all__ = [
     "read_table",
     "write_table",
 ]
-
-#: The shorter name of `ORCWriter`.
-Writer = ORCWriter

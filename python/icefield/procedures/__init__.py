@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from icefield.catalog import Catalog
 
-__all__ = ["PROCEDURES", "Column", "Parameter", "Procedure", "call", "find"]
+__all__ = ["call"]
 
 
 def _changelog_view(_: Catalog, __: Arguments) -> list[tuple[object, ...]]:

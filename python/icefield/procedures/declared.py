@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
-from icefield.moments import instant_of
+from icefield.scan.moments import instant_of
 
 if TYPE_CHECKING:
     from icefield.catalog import Catalog

@@ -21,8 +21,8 @@ from icefield._outputs.printable import printable
 from icefield._outputs.progress import Progress, is_shown, showing
 from icefield.errors import ArgumentTypeError, InvalidArgumentError, ValidationError
 from icefield.expressions import And
-from icefield.plan import FileScanTask, ScanPlan
 from icefield.scan.options import expression_of, fields_of, reading_of
+from icefield.scan.plan import FileScanTask, ScanPlan
 
 if TYPE_CHECKING:
     import duckdb
@@ -293,10 +293,11 @@ class TableScan(ABC):
         """Read at most this many rows, and no more than the limit that the scan has."""
         return replace(self, limit=rows if self.limit is None else min(rows, self.limit))
 
-    def to_spark(self, spark: SparkSession) -> DataFrame:
-        """Return the rows as a DataFrame of this session, read by its executors."""
-        # Spark's side stands on this module: it is loaded by its name, as any package that may be missing.
-        rows: DataFrame = require("icefield.spark").of_scan(spark, self)
+    def to_spark(self, spark: SparkSession, *, native: bool = True, memory_limit: int | None = None) -> DataFrame:
+        """Return the rows as a DataFrame of this session; the options are those of `icefield.spark.read`."""
+        # `icefield.spark` imports this module, so it is loaded by name, as any package that may be missing.
+        reading = require("icefield.spark.reads.reading")
+        rows: DataFrame = reading.of_scan(spark, self, native=native, memory_limit=memory_limit)
         return rows
 
     def count(self) -> int:

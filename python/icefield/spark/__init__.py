@@ -31,7 +31,7 @@ from icefield.spark.sessions.workers import name_drivers_python  # noqa: E402
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from icefield.catalog import Catalog
     from icefield.spark import functions
@@ -40,22 +40,20 @@ if TYPE_CHECKING:
     from icefield.spark.changing.merging import Merge, merge
     from icefield.spark.changing.overwriting import write
     from icefield.spark.changing.upserting import upsert
-    from icefield.spark.columns.types import arrow_schema, iceberg_schema, schema_of, spark_schema
+    from icefield.spark.columns.types import iceberg_schema, schema_of, spark_schema
     from icefield.spark.reads.changes import changes
     from icefield.spark.reads.explaining import Explanation, explain
     from icefield.spark.reads.inspecting import read_inspect
-    from icefield.spark.reads.reading import of_scan, read
+    from icefield.spark.reads.reading import read
     from icefield.spark.sinks.epochs import once
     from icefield.spark.source import register
     from icefield.spark.sql import SqlSession
     from icefield.spark.writes.writing import append
-    from icefield.view import View
 
 __all__ = [
     "Explanation",
     "Merge",
     "append",
-    "arrow_schema",
     "changes",
     "compact",
     "delete",
@@ -63,8 +61,6 @@ __all__ = [
     "functions",
     "iceberg_schema",
     "merge",
-    "of_scan",
-    "of_view",
     "once",
     "read",
     "read_inspect",
@@ -83,14 +79,12 @@ _HOMES = {
     "Explanation": "reads.explaining",
     "Merge": "changing.merging",
     "append": "writes.writing",
-    "arrow_schema": "columns.types",
     "changes": "reads.changes",
     "compact": "changing.compacting",
     "delete": "changing.deleting",
     "explain": "reads.explaining",
     "iceberg_schema": "columns.types",
     "merge": "changing.merging",
-    "of_scan": "reads.reading",
     "once": "sinks.epochs",
     "read": "reads.reading",
     "read_inspect": "reads.inspecting",
@@ -117,12 +111,6 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-def of_view(spark: SparkSession, view: View) -> DataFrame:
-    """Return the rows of a view's query in the dialect ``spark``; `icefield.view.View.to_spark` calls it."""
-    rows: DataFrame = require("icefield.spark.sql").of_view(spark, view)
-    return rows
 
 
 def session(spark: SparkSession, catalogs: Mapping[str, Catalog | Mapping[str, str]] | None = None) -> SqlSession:

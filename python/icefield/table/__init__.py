@@ -13,10 +13,10 @@ from icefield._inputs.arguments import property_texts, summary_entries
 from icefield._inputs.metadata_files import newest_metadata
 from icefield._inputs.secrets import guarded, revealed
 from icefield.distributed import Committed, RowChangePlan, WritePlan, WrittenFiles
-from icefield.encryption import client_of
+from icefield.encryption.registry import client_of
 from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError
-from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan
-from icefield.metadata import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
+from icefield.incremental import IncrementalAppendScan
+from icefield.metadata import Snapshot, SnapshotLogEntry, SnapshotRef
 from icefield.scan import DataScan, FileScanTask, TableScan
 from icefield.table.branches import BranchedTable, BranchWork
 from icefield.table.maintenance.copies import CopiesTable
@@ -44,8 +44,6 @@ __all__ = [
     "DataScan",
     "FileScanTask",
     "IncrementalAppendScan",
-    "IncrementalChangelogScan",
-    "MetadataLogEntry",
     "RowsChanged",
     "Snapshot",
     "SnapshotLogEntry",

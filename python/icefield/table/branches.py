@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from icefield.table.update import ManifestWriter
     from icefield.table.update.outcomes import CommitResolution
 
-__all__ = ["REFUSED", "BranchTransaction", "BranchWork"]
+__all__ = ["BranchTransaction", "BranchWork"]
 
 _WHOLE = "are those of the whole table, whose current snapshot is that of main"
 _OTHER = "changes other branches than this one"

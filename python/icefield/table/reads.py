@@ -12,8 +12,8 @@ from icefield.errors import InvalidArgumentError
 from icefield.incremental import IncrementalAppendScan, IncrementalChangelogScan, Start
 from icefield.inspect import InspectTable
 from icefield.micro_batches import MicroBatches
-from icefield.moments import milliseconds_of
 from icefield.scan import DataScan
+from icefield.scan.moments import milliseconds_of
 from icefield.scan.options import fields_of, split_of
 from icefield.table.description import DescribesTable, TableDescription
 from icefield.table.maintenance.checks import CheckLevel, CheckReport, checked

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from icefield.sorting import (
-    UNSORTED_SORT_ORDER,
     NullOrder,
     SortDirection,
     SortField,
@@ -17,3 +16,6 @@ __all__ = [
     "SortField",
     "SortOrder",
 ]
+
+#: The order of tables that are not sorted.
+UNSORTED_SORT_ORDER = SortOrder()

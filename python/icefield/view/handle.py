@@ -253,8 +253,8 @@ class View:
             If the query names itself, or its columns are not those of the view's schema any more.
 
         """
-        # Spark's side stands on this module: it is loaded by its name, as any package that may be missing.
-        rows: DataFrame = require("icefield.spark").of_view(spark, self)
+        # `icefield.spark` imports this module, so it is loaded by name, as any package that may be missing.
+        rows: DataFrame = require("icefield.spark.sql.statements.viewing").of_view(spark, self)
         return rows
 
     def to_duckdb(self, table_name: str, connection: Any = None) -> duckdb.DuckDBPyConnection:

@@ -118,7 +118,7 @@ REFUSED: list[tuple[Callable[[ice.Catalog], object], type[Exception], str]] = [
     (lambda c: c.create_namespace("m", {"a": "b"}), ice.UnsupportedFeatureError, "m: .* have no properties"),
     (lambda c: c.update_namespace_properties("n", (), {"a": "b"}), ice.UnsupportedFeatureError, "no properties"),
     (lambda c: c.create_namespace("n.t.m"), ice.InvalidArgumentError, "n.t is a table"),
-    (lambda c: c.create_namespace("n.t"), ice.NamespaceAlreadyExistsError, "there is a folder"),
+    (lambda c: c.create_namespace("n.t"), ice.errors.NamespaceAlreadyExistsError, "there is a folder"),
     (lambda c: c.list_tables("n.t"), ice.NoSuchNamespaceError, "n.t is a table"),
     (lambda c: c.list_tables("m"), ice.NoSuchNamespaceError, "there is no folder"),
     (lambda c: c.create_table("n.u", ROWS.schema, location="/elsewhere"), ice.InvalidArgumentError, "/wh/n/u"),

@@ -31,7 +31,7 @@ class DictCatalog(PointerCatalog):
 
     def create_namespace(self, namespace: IdentifierLike, properties: Mapping[str, str] | None = None) -> None:
         if self.namespaces.setdefault(self.identifier_to_tuple(namespace), own := dict(properties or {})) is not own:
-            raise ice.NamespaceAlreadyExistsError(f"namespace {namespace} already exists")
+            raise ice.errors.NamespaceAlreadyExistsError(f"namespace {namespace} already exists")
 
     def drop_namespace(self, namespace: IdentifierLike) -> None:
         if self.list_tables(namespace) or self.list_namespaces(namespace):
@@ -100,7 +100,7 @@ def test_namespaces(catalog: DictCatalog) -> None:
     catalog.create_namespace(("n", "below"))
     catalog.create_namespace_if_not_exists("n")
     assert (catalog.list_namespaces(), catalog.list_namespaces("n")) == ([("n",)], [("n", "below")])
-    with pytest.raises(ice.NamespaceAlreadyExistsError):
+    with pytest.raises(ice.errors.NamespaceAlreadyExistsError):
         catalog.create_namespace("n")
     changed = catalog.update_namespace_properties("n", ["old", "none"], {"owner": "you"})
     assert (changed.removed, changed.updated, changed.missing) == (["old"], ["owner"], ["none"])

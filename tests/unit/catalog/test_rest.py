@@ -43,7 +43,7 @@ def test_namespaces(server: Server, catalog: ice.Catalog) -> None:
     assert catalog.load_namespace_properties("a") == {"k": "v"}
     assert (catalog.namespace_exists("a.b"), catalog.namespace_exists("z")) == (True, False)
     assert not server.of("HEAD"), "a server that tells no endpoints has none for that"
-    with pytest.raises(ice.NamespaceAlreadyExistsError, match="create_namespace_if_not_exists"):
+    with pytest.raises(ice.errors.NamespaceAlreadyExistsError, match="create_namespace_if_not_exists"):
         catalog.create_namespace("a")
     catalog.create_namespace_if_not_exists("a")
     catalog.drop_namespace("a.b")
@@ -390,7 +390,7 @@ def test_the_configured_forms(server: Server, tmp_path: Path, monkeypatch: pytes
 
 def test_a_program_without_httpx_is_told_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(ice.NotInstalledError, match=r"pip install 'icefield\[rest\]'"):
+    with pytest.raises(ice.errors.NotInstalledError, match=r"pip install 'icefield\[rest\]'"):
         ice.load_catalog("c", uri="http://127.0.0.1:1")
 
 
@@ -410,7 +410,7 @@ def test_what_pyiceberg_asks_of_a_catalog(server: Server) -> None:
         for name in ("t", "n..t", ()):
             with pytest.raises(exceptions.NoSuchIdentifierError):
                 do(name)  # type: ignore[arg-type]
-    assert issubclass(exceptions.ViewAlreadyExistsError, ice.AlreadyExistsError)
+    assert issubclass(exceptions.ViewAlreadyExistsError, ice.errors.AlreadyExistsError)
 
 
 def test_a_commit_that_is_answered_with_another_table(server: Server, catalog: ice.Catalog) -> None:

@@ -142,7 +142,8 @@ def test_a_reporter_that_fails_changes_nothing(server: Server, caplog: pytest.Lo
 
 
 def test_reports_are_logged(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    named = {"metrics-reporter-impl": "icefield.catalog.rest.log_report", "rest-metrics-reporting-enabled": "false"}
+    reporter = "icefield.metrics.LoggingMetricsReporter"
+    named = {"metrics-reporter-impl": reporter, "rest-metrics-reporting-enabled": "false"}
     with caplog.at_level(logging.INFO, "icefield"), ice.load_catalog("c", uri=server.uri, **named) as catalog:
         catalog.create_table("n.t", ROWS.schema).append(ROWS)
     assert '"report-type": "commit-report"' in caplog.text

@@ -40,7 +40,7 @@ class Service(ice.Catalog):
         return [("n",)]
 
     def create_namespace(self, namespace: IdentifierLike, properties: Mapping[str, str] | None = None) -> None:
-        raise ice.NamespaceAlreadyExistsError("n")
+        raise ice.errors.NamespaceAlreadyExistsError("n")
 
     def drop_namespace(self, namespace: IdentifierLike) -> None:
         raise ice.NamespaceNotEmptyError("n")

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import icefield as ice
+from icefield.metadata import Snapshot, SnapshotRef
 from worlds.commits.cases import Json
 from worlds.commits.world import World
 
@@ -46,7 +47,7 @@ def state(world: World, heads: list[str]) -> Json:
     return found
 
 
-def _snapshot(world: World, snapshot: ice.Snapshot, version: int) -> Json:
+def _snapshot(world: World, snapshot: Snapshot, version: int) -> Json:
     summary = {key: value for key, value in (snapshot.summary or {}).items() if not ENGINE.match(key)}
     summary.pop("operation", None)
     found: Json = {
@@ -68,7 +69,7 @@ def _snapshot(world: World, snapshot: ice.Snapshot, version: int) -> Json:
     return found
 
 
-def _ref(world: World, ref: ice.SnapshotRef) -> Json:
+def _ref(world: World, ref: SnapshotRef) -> Json:
     given = json.loads(ref.to_json())
     found = {"type": given["type"], "snapshot": world.number(given["snapshot-id"])}
     return found | {name.replace("-", "_"): given[name] for name in RETENTION if name in given}

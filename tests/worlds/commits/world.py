@@ -12,6 +12,7 @@ import icefield as ice
 from icefield._core import Storage, set_clock
 from icefield._inputs.identifiers import Identifier, IdentifierLike
 from icefield.catalog.pointer import PointerCatalog
+from icefield.metadata import Snapshot
 from worlds.commits.cases import Json
 
 HOUR_MS = 3_600_000
@@ -165,7 +166,7 @@ class World:
                 line = [snapshot.snapshot_id for snapshot in metadata.ancestors(ref.snapshot_id)]
                 self.branched |= {self.snapshots.index(own) for own in line if own in self.last_noted}
 
-    def manifest_list(self, snapshot: ice.Snapshot | None) -> list[Json]:
+    def manifest_list(self, snapshot: Snapshot | None) -> list[Json]:
         """Read the manifest list of a snapshot."""
         assert snapshot is not None
         assert snapshot.manifest_list is not None

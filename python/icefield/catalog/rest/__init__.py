@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from icefield.catalog.rest.catalog import RestCatalog
 from icefield.catalog.rest.protocol.auth import Auth
-from icefield.catalog.rest.reports import log_report
 from icefield.catalog.rest.transactions import CatalogTransaction
-from icefield.view import View
 
-__all__ = ["Auth", "CatalogTransaction", "RestCatalog", "View", "log_report"]
+__all__ = ["Auth", "CatalogTransaction", "RestCatalog"]

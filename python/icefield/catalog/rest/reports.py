@@ -10,12 +10,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from icefield.metrics import LoggingMetricsReporter
-
 if TYPE_CHECKING:
     from icefield.metrics import Report
 
-__all__ = ["Reports", "log_report"]
+__all__ = ["Reports"]
 
 #: Reports that wait to be sent; more are left out.
 _WAITING = 100
@@ -24,11 +22,6 @@ _CLOSE_TIMEOUT = 2.0
 #: How long the thread waits for another report, in seconds.
 _IDLE = 30.0
 _LOGGER = logging.getLogger("icefield")
-
-
-def log_report(report: Report) -> None:
-    """Log a report; ``metrics-reporter-impl=icefield.catalog.rest.log_report`` does so."""
-    LoggingMetricsReporter().report(report)
 
 
 class Reports:

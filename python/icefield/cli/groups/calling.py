@@ -7,7 +7,8 @@ import click
 from icefield.cli.opening import catalog_of
 from icefield.cli.options import Command, asks, confirm, pairs
 from icefield.cli.output import print_grid
-from icefield.procedures import PROCEDURES, Procedure, call, find
+from icefield.procedures import PROCEDURES, call, find
+from icefield.procedures.declared import Procedure
 
 __all__ = ["call_procedure"]
 

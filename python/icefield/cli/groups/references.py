@@ -10,7 +10,7 @@ from icefield.cli.names import complete_refs, table_argument
 from icefield.cli.opening import table_of
 from icefield.cli.options import CommandGroup, asks, confirm
 from icefield.cli.output import print_done, print_grid
-from icefield.moments import Moment
+from icefield.scan.moments import Moment
 from icefield.table import Snapshot, SnapshotRef, Table
 
 __all__ = ["branch", "tag"]

@@ -71,7 +71,7 @@ def explain(
     spark
         The session.
     table
-        A table, its name, or a scan, as `icefield.spark.of_scan` takes it.
+        A table, its name, or a scan.
     filter, columns, as_of, native, catalog, **properties
         As for `icefield.spark.read`.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import types as st
 
     from icefield.expressions import RowFilter
-    from icefield.moments import Moment
+    from icefield.scan.moments import Moment
     from icefield.table import Table
 
 __all__ = ["inspect_rows", "inspect_tasks", "read_inspect"]

@@ -21,8 +21,8 @@ from pyspark.sql import types as st
 
 from icefield.distributed import EngineRead, ReadTask, Storage
 from icefield.incremental import IncrementalChangelogScan
-from icefield.moments import Moment
 from icefield.scan import ScanPlan, TableScan
+from icefield.scan.moments import Moment
 from icefield.scan.options import expression_of, fields_of
 from icefield.spark.columns import filters
 from icefield.spark.columns.names import quoted

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from icefield.distributed import WRITE_ID
+from icefield.distributed.writes import WRITE_ID
 from icefield.errors import InvalidArgumentError
-from icefield.metadata import ancestors_of
 from icefield.spark.sessions.session import is_classic
+from icefield.table.snapshots import ancestors_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

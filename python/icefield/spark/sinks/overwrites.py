@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, cast
 from icefield.distributed import RowRemover
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError, ValidationException
 from icefield.expressions import AlwaysTrue
-from icefield.metadata import ancestors_of
 from icefield.spark.columns.letter_case import refuse_alike
+from icefield.table.snapshots import ancestors_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from icefield.spark.sql.magic import load_ipython_extension
+from icefield.spark.sql.magic import load_ipython_extension as load_ipython_extension  # IPython looks for it here
 from icefield.spark.sql.session import SqlSession
-from icefield.spark.sql.statements.viewing import of_view
 
-__all__ = ["SqlSession", "load_ipython_extension", "of_view"]
+__all__ = ["SqlSession"]

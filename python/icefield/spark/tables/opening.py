@@ -25,8 +25,8 @@ from icefield.errors import (
 from icefield.expressions import AlwaysFalse
 from icefield.inspect import InspectTable
 from icefield.micro_batches import MicroBatches
-from icefield.moments import Moment, instant_of
 from icefield.scan import TableScan
+from icefield.scan.moments import Moment, instant_of
 from icefield.scan.options import split_of
 from icefield.spark.columns.names import selector
 from icefield.spark.tables.options import check, find, write_properties

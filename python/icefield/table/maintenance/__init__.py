@@ -13,7 +13,7 @@ from icefield._core import compute_partition_stats
 from icefield._outputs.layout import counted, size_of
 from icefield._outputs.printable import printable
 from icefield.errors import InvalidArgumentError
-from icefield.moments import age_in_milliseconds, milliseconds_of
+from icefield.scan.moments import age_in_milliseconds, milliseconds_of
 from icefield.table.maintenance.compacting import Compacts
 from icefield.table.maintenance.orphans import PrefixMismatchMode, RemovedOrphans
 from icefield.table.update.change import in_lines, warn_of_lost

@@ -14,7 +14,7 @@ from icefield.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from icefield._core import TableState
 
-__all__ = ["CheckLevel", "CheckReport", "Finding", "checked"]
+__all__ = ["CheckReport", "Finding"]
 
 CheckLevel: TypeAlias = Literal["metadata", "manifests", "files", "footers", "rows"]
 

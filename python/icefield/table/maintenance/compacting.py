@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CompactedFiles",
     "CompactedGroup",
-    "Compacts",
     "ConvertedDeletes",
     "RemovedDeletes",
     "RewrittenDeletes",
-    "RunOnTable",
 ]
 
 #: What the core returns of maintenance, the new state first.

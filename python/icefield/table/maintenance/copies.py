@@ -10,7 +10,7 @@ from icefield._outputs.layout import counted, size_of
 from icefield._outputs.printable import printable
 from icefield.table.description import DescribesTable
 
-__all__ = ["CopiedTable", "CopiesTable", "RewrittenPaths"]
+__all__ = ["CopiedTable", "RewrittenPaths"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from icefield._core import TableState
 
-__all__ = ["Advice", "Diagnosis", "diagnosed", "orphans_of"]
+__all__ = ["Advice", "Diagnosis"]
 
 
 @dataclass(frozen=True, slots=True)

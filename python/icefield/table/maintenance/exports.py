@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from icefield._core import TableState
 
-__all__ = ["MetadataExport", "exported", "extracted"]
+__all__ = ["MetadataExport"]
 
 _FORM, _CONTENTS, _METADATA = 1, "export.json", "metadata.json"
 #: Names of files in an export; nothing else is extracted.

@@ -16,7 +16,7 @@ from icefield._inputs.secrets import revealed
 from icefield._outputs.layout import counted, size_of
 from icefield._outputs.printable import printable
 from icefield.errors import IcefieldError, InvalidArgumentError
-from icefield.moments import milliseconds_of
+from icefield.scan.moments import milliseconds_of
 
 if TYPE_CHECKING:
     from icefield._core import OrphanRequest, TableState
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     AnyCatalog: TypeAlias = TableCatalog[Any, Any, Any]
 
-__all__ = ["PrefixMismatchMode", "RemovedOrphans", "find_and_remove", "other_tables_loaded_once"]
+__all__ = ["RemovedOrphans"]
 
 Loaded = TypeVar("Loaded")
 PrefixMismatchMode: TypeAlias = Literal["error", "ignore", "delete"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from icefield.arrow import Rows
     from icefield.expressions import RowFilter
 
-__all__ = ["Merge", "MergeResult", "SchemaMode", "written_columns"]
+__all__ = ["Merge", "MergeResult"]
 
 #: How the columns of rows may differ from the table's.
 SchemaMode: TypeAlias = Literal["strict", "subset", "evolve"]

@@ -7,7 +7,7 @@ from typing import Literal
 
 from icefield._outputs.layout import size_of
 
-__all__ = ["NOTHING_CHANGED", "CommitResolution", "RowsChanged"]
+__all__ = ["CommitResolution"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from icefield._core import (
     set_retention,
 )
 from icefield.errors import ArgumentTypeError, InvalidArgumentError
-from icefield.moments import milliseconds_of
+from icefield.scan.moments import milliseconds_of
 from icefield.table.update.change import MetadataChange, Staging
 
 if TYPE_CHECKING:

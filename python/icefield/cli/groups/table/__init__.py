@@ -14,8 +14,8 @@ from icefield.cli.opening import table_of
 from icefield.cli.options import CommandGroup, limited, wants_json
 from icefield.cli.output import print_done, print_grid, print_json, print_records, print_text
 from icefield.cli.partitions import PartitionTexts
-from icefield.moments import Moment
 from icefield.scan import DataScan
+from icefield.scan.moments import Moment
 from icefield.schema import Schema
 from icefield.table import Snapshot, Table
 

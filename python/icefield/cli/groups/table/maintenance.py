@@ -14,7 +14,7 @@ from icefield.cli.opening import catalog_of, table_of
 from icefield.cli.options import Command, asks, confirm, limited, pairs, wants_json
 from icefield.cli.output import print_done, print_grid, print_json, print_records, print_text
 from icefield.errors import IcefieldError
-from icefield.moments import Moment
+from icefield.scan.moments import Moment
 from icefield.table.maintenance import ExpiredSnapshots, ExpireSnapshots
 from icefield.table.maintenance.checks import CheckLevel
 from icefield.table.maintenance.orphans import PrefixMismatchMode, RemovedOrphans, other_tables_loaded_once

@@ -12,8 +12,8 @@ from pyspark.sql import types as st
 
 from icefield.errors import InvalidArgumentError, NotFoundError, UnsupportedFeatureError
 from icefield.expressions import AlwaysFalse
-from icefield.procedures import Procedure, find
-from icefield.procedures.declared import LETTER_CASE, table_parts
+from icefield.procedures import find
+from icefield.procedures.declared import LETTER_CASE, Procedure, table_parts
 from icefield.procedures.rewrites import compaction_arguments, compaction_row
 from icefield.scan.options import expression_of
 from icefield.spark.changing.compacting import compact
