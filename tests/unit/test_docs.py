@@ -13,7 +13,6 @@ from pathlib import Path
 from unittest import mock
 from xml.etree import ElementTree as ET
 
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -32,24 +31,28 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ice.Table
     monkeypatch.chdir(tmp_path)
     for variable in ("ICEFIELD_HOME", "PYICEBERG_HOME", "HOME"):
         monkeypatch.setenv(variable, str(tmp_path))
-    catalog = ice.load_catalog("docs", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
-    catalog.create_namespace("nyc")
-    names = {"month": pa.int32(), "carrier": pa.string(), "distance": pa.int64()}
-    schema = pa.schema(list(names.items()))
-    made = catalog.create_table("nyc.flights", schema=schema, partition_by="month")
-    for month in range(1, 5):
-        distances = [100 * (6 * (month - 1) + number + 1) for number in range(6)]
-        carriers = ["AA", "UA", "DL"] * 2
-        made.append(pa.table({"month": [month] * 6, "carrier": carriers, "distance": distances}, schema=schema))
-    made.manage_snapshots().create_tag(made.snapshots()[1].snapshot_id, "audited").commit()
+    _, section, _ = sections_of_reading()
+    names: dict[str, ice.Table] = {}
+    for example in doctest.DocTestParser().get_examples(section):
+        exec(example.source, names)
     # Pages set variables.
     with mock.patch.dict(os.environ):
-        yield made
+        yield names["table"]
+
+
+def sections_of_reading() -> tuple[str, str, str]:
+    """Return the page about reading: what is before the section that makes the table, the section, and the rest."""
+    before, heading, rest = (DOCS / "reading.md").read_text().partition("## The table of the examples\n")
+    section, next_heading, rest = rest.partition("## ")
+    assert (heading != "", next_heading) == (True, "## ")
+    return before, section, rest
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_what_pages_show_is_so(page: Path, table: ice.Table) -> None:
-    failed, attempted = doctest.testfile(str(page), module_relative=False, globs={"table": table, "ice": ice})
+    text = "".join(sections_of_reading()[::2]) if page.stem == "reading" else page.read_text()
+    examples = doctest.DocTestParser().get_doctest(text, {"table": table, "ice": ice}, page.name, str(page), 0)
+    failed, attempted = doctest.DocTestRunner().run(examples)
     assert (failed, attempted > 0) == (0, True)
     if shutil.which("bash"):
         printed_by_commands(page)
