@@ -1,4 +1,4 @@
-"""The compiled border: one section a room, in the order of ``ROOMS`` in ``crates/python/src/lib.rs``."""
+"""The compiled module: a section for each folder of ``crates/python/src``, in the order of ``ROOMS`` in ``lib.rs``."""
 
 import datetime as dt
 import decimal

@@ -52,7 +52,7 @@ class AwsKeys(KeyManagementClient):
             raise InvalidArgumentError(f"encryption.kms-type=aws: {error}") from error
 
     def wrap_key(self, key: bytes, wrapping_key_id: str) -> bytes:
-        """Encrypt by the key with this id, ARN or alias.
+        """Encrypt with the key with this id, ARN or alias.
 
         Raises
         ------

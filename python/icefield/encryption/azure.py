@@ -74,7 +74,7 @@ class AzureKeys(KeyManagementClient):
             raise InvalidArgumentError(f"encryption.kms-type=azure: set {_URL} to the URL of the key vault")
 
     def wrap_key(self, key: bytes, wrapping_key_id: str) -> bytes:
-        """Encrypt by the key with this name.
+        """Encrypt with the key with this name.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a client of a key management service does."""
+"""The interface of clients of key management services."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["KeyManagementClient"]
 
 
 class KeyManagementClient(ABC):
-    """A client of a key management service, which encrypts and decrypts keys by keys of its own.
+    """A client of a key management service, which encrypts and decrypts keys with keys of its own.
 
     A class that ``encryption.kms-impl`` names is made without arguments and then initialized. It is called by several
     threads.
     """
 
     def initialize(self, properties: Mapping[str, str]) -> None:
-        """Take the properties of the catalog, secrets among them; called once, before all else.
+        """Receive the properties of the catalog, secrets included; called once, before anything else.
 
         By default nothing is taken.
         """
@@ -27,7 +27,7 @@ class KeyManagementClient(ABC):
 
     @abstractmethod
     def wrap_key(self, key: bytes, wrapping_key_id: str) -> bytes:
-        """Return a key encrypted by a key of the service.
+        """Return a key encrypted with a key of the service.
 
         Parameters
         ----------
@@ -40,4 +40,4 @@ class KeyManagementClient(ABC):
 
     @abstractmethod
     def unwrap_key(self, wrapped_key: bytes, wrapping_key_id: str) -> bytes:
-        """Return the key that `wrap_key` encrypted by the same key of the service."""
+        """Return the key that `wrap_key` encrypted with the same key of the service."""

@@ -59,7 +59,7 @@ class GcpKeys(KeyManagementClient):
             self._login["credentials"] = require("google.oauth2.credentials").Credentials(token, expiry=expiry)
 
     def wrap_key(self, key: bytes, wrapping_key_id: str) -> bytes:
-        """Encrypt by the key with this resource name.
+        """Encrypt with the key with this resource name.
 
         Raises
         ------

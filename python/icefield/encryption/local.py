@@ -50,7 +50,7 @@ class MemoryKeys(KeyManagementClient):
             _check_length(key, f"the key {key_id!r}")
 
     def wrap_key(self, key: bytes, wrapping_key_id: str) -> bytes:
-        """Encrypt by AES GCM: nonce, ciphertext and tag."""
+        """Encrypt with AES GCM: nonce, ciphertext and tag."""
         return aes_gcm_encrypt(self._key(wrapping_key_id), key)
 
     def unwrap_key(self, wrapped_key: bytes, wrapping_key_id: str) -> bytes:

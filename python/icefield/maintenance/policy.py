@@ -91,7 +91,7 @@ def load(config: str | Path | Mapping[str, object]) -> MaintenanceConfig:
 
 
 def is_pattern(name: str) -> bool:
-    """Return whether a name of tables is a pattern."""
+    """Return whether the name of a table has wildcards."""
     return any(sign in name for sign in "*?[")
 
 

@@ -1,4 +1,4 @@
-"""What a procedure is: its parameters, its columns, and how values become its arguments."""
+"""Declarations of procedures: parameters, result columns, and how values become arguments."""
 
 from __future__ import annotations
 
@@ -227,5 +227,5 @@ _CONVERSIONS: dict[ParameterType, Callable[[object], object]] = {
 
 
 def unsupported(name: str, instead: str) -> UnsupportedFeatureError:
-    """Return the error about a procedure that is not there."""
+    """Return the error for a procedure that is not supported."""
     return UnsupportedFeatureError(f"procedure {name} is not supported: {instead}")

@@ -329,7 +329,7 @@ class Table(TableReads, CopiesTable, BranchedTable):
         properties: Mapping[str, str] | None = None,
         widened_by: ArrowSchemaExportable | None = None,
     ) -> RowChangePlan:
-        """Plan a change of rows by workers (`icefield.distributed`); nothing is read or written yet but manifests.
+        """Plan a change of rows by workers (`icefield.distributed`); only manifests are read.
 
         Parameters
         ----------

@@ -2,7 +2,7 @@
 
 A package names its class as an entry point of the group ``icefield.location_providers``, and a table names the entry
 point by the property ``write.location-provider.impl``, or by ``write.py-location-provider.impl``, which is PyIceberg's
-name. Classes are never imported by what a table's metadata says: it may come from strangers.
+name. The metadata of a table cannot make a process import a class, because it may come from strangers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a catalog does with views."""
+"""The methods of a catalog that are about views."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _DIALECT = "duckdb"
 
 
 class Queried(Protocol):
-    """What is asked of a view."""
+    """The parts of a view that running its query needs."""
 
     @property
     def catalog(self) -> Any:

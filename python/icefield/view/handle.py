@@ -1,4 +1,4 @@
-"""A view as its catalog has it."""
+"""A view that was loaded from its catalog."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["CatalogOfViews", "View", "ViewHistoryEntry", "ViewVersion"]
 
 
 class CatalogOfViews(Protocol):
-    """What a view needs of its catalog."""
+    """The methods of a catalog that a view calls."""
 
     @property
     def name(self) -> str:
@@ -109,7 +109,7 @@ class View:
         return [ViewVersion.from_json(one) for one in self.metadata["versions"]]
 
     def version(self, version_id: int) -> ViewVersion | None:
-        """Return a version by its id; ``None`` if the view has none of it."""
+        """Return a version by its id; ``None`` if the view does not have it."""
         return next((one for one in self.versions if one.version_id == version_id), None)
 
     def _version_json(self, version_id: int) -> Document:
@@ -124,7 +124,7 @@ class View:
         return found
 
     def history(self) -> list[ViewHistoryEntry]:
-        """Return which version was the current one since when, the oldest first."""
+        """Return which versions were current, and since when, the oldest first."""
         entries = ((one.get("timestamp-ms"), one.get("version-id")) for one in self.metadata["version-log"])
         return [ViewHistoryEntry(at, one) for at, one in entries if at is not None and one is not None]
 

@@ -1,4 +1,4 @@
-"""The metadata of a view: its JSON document, and how updates change it, as the specification of views says."""
+"""The metadata of a view: its JSON document, and how updates change it ("View Specification")."""
 
 from __future__ import annotations
 

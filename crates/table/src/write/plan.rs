@@ -42,9 +42,9 @@ pub struct WritePlan {
     pub operation: Uuid,
     /// The snapshots of branches when the write was planned.
     heads: BTreeMap<String, i64>,
-    /// Whether the rows are those of a change that takes others out.
+    /// Whether the rows replace others, which the same commit removes.
     of_rows: bool,
-    /// Whether rows that were there before are written: they may have row ids.
+    /// Whether some of the rows are rewritten ones, which keep their row ids.
     row_ids: bool,
     /// Schema changes for the rows, and their requirements; not in the serialized plan.
     widening: (Vec<UpdateRequirement>, Vec<MetadataUpdate>),
@@ -121,14 +121,13 @@ impl WritePlan {
         self
     }
 
-    /// The plan of new rows of a change that takes others out. In tables with row ids, those of rows that were there before
-    /// come with them.
+    /// The plan of rows that replace others. In tables with row ids, rewritten rows bring their own.
     #[must_use]
     pub(crate) fn of_rows(self, row_ids: bool) -> Self {
         Self { of_rows: true, row_ids, ..self }
     }
 
-    /// Whether the rows are those of a change that takes others out: not to be committed alone.
+    /// Whether the rows replace others, so that they must not be committed alone.
     pub fn is_of_rows(&self) -> bool {
         self.of_rows
     }
@@ -152,7 +151,7 @@ impl WritePlan {
     /// The writer configuration of a task whose rows have these columns.
     ///
     /// # Errors
-    /// A schema that the columns of row lineage do not go with.
+    /// A schema to which the columns of row lineage cannot be added.
     pub fn config_for(
         &self,
         rows: &ArrowSchema,

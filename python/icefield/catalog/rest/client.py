@@ -1,4 +1,4 @@
-"""What a REST catalog is asked: its configuration first, then its routes."""
+"""Requests to the server of a REST catalog: its configuration first, then its routes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Client:
         self._http.close()
 
     def token_of_workers(self) -> str | None:
-        """Return the access token that other processes get, as `Http` says it."""
+        """Return the access token that other processes get; `Http` says which."""
         return self._http.token_of_workers()
 
     def post(self, request: Request, token: str | None = None) -> Reply:
@@ -241,7 +241,7 @@ class _Config:
 
 
 def _seconds_of(duration: object) -> float:
-    """Return the seconds of a duration of ISO 8601, such as ``PT30M``; what is none lasts for half an hour."""
+    """Return the seconds of a duration of ISO 8601, such as ``PT30M``; anything else counts as half an hour."""
     found = _DURATION.fullmatch(duration) if isinstance(duration, str) else None
     parts = [float(part or 0) for part in found.groups()] if found else []
     return sum(part * unit for part, unit in zip(parts, (86_400, 3600, 60, 1), strict=True)) if any(parts) else 1800.0

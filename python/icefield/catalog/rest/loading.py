@@ -1,4 +1,4 @@
-"""Tables as a REST catalog gives them: loaded, remembered for a while, each with the storage that reads its files."""
+"""Loads tables of a REST catalog, keeps them for a while, and gives each the storage that reads its files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Loaded(NamedTuple):
 
 
 class RestLoading(RestNamespaces):
-    """What a REST catalog does to load tables."""
+    """The methods of a REST catalog that load tables."""
 
     def __init__(self, name: str, **properties: str) -> None:
         super().__init__(name, **properties)

@@ -28,7 +28,7 @@ __all__ = ["RestNamespaces"]
 
 
 class RestNamespaces(Catalog):
-    """What a REST catalog does with namespaces."""
+    """The methods of a REST catalog that are about namespaces."""
 
     @property
     @abstractmethod
@@ -112,13 +112,13 @@ class RestNamespaces(Catalog):
         return super().namespace_exists(levels) if found is None else found
 
     def _exists(self, route: endpoints.Route, names: Mapping[str, str | Identifier]) -> bool | None:
-        """Ask whether something exists; None if the server does not tell so."""
+        """Ask whether something exists; None if the server does not say."""
         if not self._client.config.endpoints.offer(route):
             return None
         reply = self._client.get(route, names)
         if is_success(reply):
             return True
-        # Of anything else the answer to GET has the reason.
+        # For any other status, the answer to a GET has the reason.
         return False if reply.status == 404 else None  # noqa: PLR2004
 
     def _levels(self, namespace: IdentifierLike) -> Identifier:

@@ -25,7 +25,7 @@ _LOGGER = logging.getLogger("icefield")
 
 
 class Reports:
-    """Sends reports from a thread of its own, so that no scan and no commit waits for them or fails by them."""
+    """Sends reports from a thread of its own, so that no scan and no commit waits for them or fails because of them."""
 
     def __init__(self, send: Callable[[tuple[str, ...], Report], object]) -> None:
         self._send = send

@@ -58,7 +58,7 @@ _LOGGER = logging.getLogger("icefield")
 
 
 class RestTables(RestLoading):
-    """What a REST catalog does with tables."""
+    """The methods of a REST catalog that are about tables."""
 
     def __init__(self, name: str, **properties: str) -> None:
         super().__init__(name, **properties)

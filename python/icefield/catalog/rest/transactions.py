@@ -37,7 +37,7 @@ _LOGGER = logging.getLogger("icefield")
 
 
 class CommitsTables(Protocol):
-    """What a catalog does for a transaction of several tables."""
+    """The methods of a catalog that a transaction of several tables calls."""
 
     def load_table(self, identifier: IdentifierLike) -> Table:
         """Load the current state of a table."""
@@ -55,7 +55,7 @@ class CommitsTables(Protocol):
 
 
 class _StoppedError(BaseException):
-    """Another table's changes cannot be committed. It is no `Exception`, so that the commit is not tried again."""
+    """Another table's changes cannot be committed. It is not an `Exception`, so the commit is not tried again."""
 
 
 class _Round:
@@ -123,7 +123,7 @@ class _Meeting:
         return CommitTableResponse(made, "")
 
     def leave(self, *, failed: bool) -> None:
-        """Expect one table less; the others stop if it failed."""
+        """Expect one table fewer; the others stop if it failed."""
         with self._changed:
             self._expected -= 1
             if failed:
@@ -277,7 +277,7 @@ class CatalogTransaction:
 
 
 def _rank(failure: BaseException) -> int:
-    """Return how little a failure says of the whole: a table that was stopped says nothing."""
+    """Rank a failure by how little it explains: that of a table which another one stopped explains nothing."""
     if isinstance(failure, CommitStateUnknownException):
         return 0
     return 2 if isinstance(failure, _StoppedError) else 1

@@ -33,7 +33,7 @@ __all__ = ["RestViews"]
 
 
 class RestViews(RestTables):
-    """What a REST catalog does with views."""
+    """The methods of a REST catalog that are about views."""
 
     def list_views(self, namespace: IdentifierLike) -> list[Identifier]:
         """List the views directly in a namespace; a server without views has none."""

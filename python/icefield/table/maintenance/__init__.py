@@ -1,4 +1,4 @@
-"""What keeps a table in order: compaction, deletes, expiry of snapshots, removal of orphan files, statistics."""
+"""Maintenance of a table: compaction, deletes, expiry of snapshots, removal of orphan files, statistics."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class ExpireSnapshots:
         return self
 
     def clean_expired_metadata(self, clean: bool = True) -> Self:
-        """Remove schemas and partition specs as well that no snapshot uses any more."""
+        """Also remove schemas and partition specs that no snapshot uses any more."""
         self._request["clean_expired_metadata"] = clean
         return self
 
@@ -225,7 +225,7 @@ class PartitionStatistics:
 
 
 class Maintenance(Compacts):
-    """What keeps a table in order."""
+    """The maintenance of a table."""
 
     def __init__(
         self,

@@ -264,7 +264,7 @@ class Compacts:
         snapshot_properties: Mapping[str, str] | None = None,
         idempotency_key: str | None = None,
     ) -> CompactionPlan:
-        """Plan a compaction by workers (`icefield.distributed`); nothing is read or written yet but manifests.
+        """Plan a compaction by workers (`icefield.distributed`); only manifests are read.
 
         Parameters
         ----------

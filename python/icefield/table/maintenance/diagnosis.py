@@ -21,7 +21,7 @@ __all__ = ["Advice", "Diagnosis"]
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Something that costs, and what to do about it."""
+    """Something that costs time or storage, and what to do about it."""
 
     #: Name of the finding, such as ``small-files``.
     name: str

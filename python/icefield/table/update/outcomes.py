@@ -27,11 +27,11 @@ class CommitResolution:
 class RowsChanged:
     """What a change of rows did, or would do with ``dry_run=True``."""
 
-    #: Rows removed. Of files that were removed unread, rows count that equality deletes had deleted before.
+    #: Rows removed. In files that were removed unread, these include rows that equality deletes had deleted already.
     rows_removed: int
     #: Rows added.
     rows_added: int
-    #: Data files removed because all of their rows were.
+    #: Data files removed with all of their rows.
     files_removed: int
     #: Data files written again without the rows.
     files_rewritten: int
@@ -54,5 +54,5 @@ class RowsChanged:
         return f"{rows}; data files: {added}, {removed}, {self.files_marked:,} marked"
 
 
-#: What a change did that was made before.
+#: The result of a call whose idempotency key shows that an earlier call made the change.
 NOTHING_CHANGED = RowsChanged(0, 0, 0, 0, 0, 0)

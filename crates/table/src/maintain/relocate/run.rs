@@ -142,8 +142,8 @@ pub struct TableCopied {
 }
 
 /// Copies a table with its history to another location. If the location has an earlier copy, only what is new is
-/// copied. A copy that failed can be run again: files that are there with the right size are not copied again, and
-/// metadata files come last.
+/// copied. A failed copy can be run again: files that are there with the right size are skipped, and metadata files
+/// come last.
 ///
 /// # Errors
 /// As [`rewrite_table_path`]; a location that overlaps with the table's, or that has the metadata of another table; a
@@ -194,7 +194,7 @@ pub fn copy_table(storage: &Storage, table: &Committed, request: &TableCopy) -> 
     })
 }
 
-/// The newest version that is at the target, if any; metadata files are written last, so that it is complete.
+/// The newest version at the target, if any. It is complete, because metadata files are written last.
 ///
 /// # Errors
 /// Metadata of another table.

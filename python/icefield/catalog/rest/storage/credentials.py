@@ -75,11 +75,11 @@ class Vended(NamedTuple):
     others: tuple[tuple[str, Vended], ...] = ()
 
     def at(self, location: str) -> Vended:
-        """Return what it gives for the table's location, or for one of the other places."""
+        """Return the credentials for the table's location, or for one of the other places."""
         return next((other for prefix, other in self.others if location_of(prefix) == location), self)
 
     def key(self) -> tuple[object, ...]:
-        """Return what is the same for the same properties."""
+        """Return a key that is the same for the same properties."""
         signing = (self.signing.uri, self.signing.endpoint, self.signing.token) if self.signing else ()
         return *sorted(self.properties.items()), signing, *((prefix, other.key()) for prefix, other in self.others)
 

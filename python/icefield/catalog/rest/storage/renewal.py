@@ -111,12 +111,12 @@ class CatalogRenewal:
 
     @property
     def due_ms(self) -> float | None:
-        """When to ask for others."""
+        """When to ask for other credentials."""
         return self.given.due_ms
 
     @property
     def expires_ms(self) -> float | None:
-        """When they expire."""
+        """When the credentials expire."""
         return self.given.expires_ms
 
     def renew(self) -> Renewed:
@@ -183,13 +183,13 @@ class ExecutorRenewal:
 
     @property
     def due_ms(self) -> float | None:
-        """When to ask for others: sooner than in the driver, by a part of the rest of their life."""
+        """When to ask for other credentials: sooner than the driver, by a part of the time that is left."""
         due, expires = self.given.due_ms, self.given.expires_ms
         return due if due is None or expires is None else due - self._early * max(expires - due, 0)
 
     @property
     def expires_ms(self) -> float | None:
-        """When they expire."""
+        """When the credentials expire."""
         return self.given.expires_ms
 
     def renew(self) -> Renewed:
@@ -265,7 +265,7 @@ class ExecutorRenewal:
 
 
 def transport_of(properties: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the properties of how a server is reached that may travel; None if it takes secrets to reach it."""
+    """Return the connection properties that may be sent to workers; None if reaching the server takes secrets."""
     if "rest.client.proxy.password" in properties:
         return None
     made = {name: value for name, value in properties.items() if name.startswith(_TRANSPORT)}

@@ -1,4 +1,4 @@
-"""Requests to S3 that the server of a catalog signs, because it gives no keys."""
+"""Requests to S3 that a REST server signs, because it hands out no keys."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ use super::tail::Tail;
 use crate::error::{Error, Result};
 use crate::storage::{FileKey, Storage};
 
-/// Kinds of modules: a page and its header, of data and of a dictionary.
+/// Module types of the specification: data pages, dictionary pages, and the headers of both.
 const DATA: (u8, u8) = (2, 4);
 const DICTIONARY: (u8, u8) = (3, 5);
 /// Bytes of the length before a module.
@@ -28,11 +28,11 @@ const BINARY: u8 = 8;
 const STRUCT: u8 = 12;
 /// Header of a field of type `i32`, whose id follows that of the field before.
 const NEXT_I32: u8 = 0x15;
-/// Bytes of a header of no page, but for what fills it.
+/// Bytes of the header that takes the place of tags and lengths, without its padding.
 const FILLER: usize = 13;
 /// Maximum nesting of a page header.
 const MOST_DEPTH: usize = 8;
-/// The most bytes of what is before an encrypted footer.
+/// Maximum length of the `FileCryptoMetaData` before an encrypted footer.
 const MOST_CRYPTO: u64 = 1 << 10;
 
 /// The encrypted column chunks of some row groups.
@@ -40,7 +40,7 @@ pub(super) struct Chunks {
     cipher: Cipher,
     /// What every module is bound to: the AAD prefix, and the file's own identifier.
     file: Vec<u8>,
-    /// By first byte.
+    /// Column chunks by their first byte.
     places: HashMap<u64, Chunk>,
 }
 
@@ -52,10 +52,10 @@ struct Chunk {
 }
 
 impl Chunks {
-    /// Those of some row groups; `unique` is the identifier of the file.
+    /// The encrypted chunks of some row groups; `unique` is the identifier of the file.
     ///
     /// # Errors
-    /// Numbers of row groups and columns that no module can be bound to.
+    /// Row groups or columns whose numbers exceed the two bytes that bind a module to them.
     pub(super) fn of(
         path: &str,
         key: &KeyMetadata,
@@ -158,7 +158,7 @@ fn module(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Appends a page header with another length of the page and without a checksum. The Java library encrypts headers with
-/// zeros behind them, which are dropped: the page would have to begin there.
+/// zeros after them. They are dropped, because in a plain file the page begins right after its header.
 fn plain_header(header: &[u8], length: usize, out: &mut Vec<u8>) -> Option<()> {
     let length = u64::try_from(i32::try_from(length).ok()?).ok()? << 1;
     let mut rest = header;
@@ -231,7 +231,7 @@ fn skip(rest: &mut &[u8], ty: u8, depth: usize) -> Option<()> {
     }
 }
 
-/// Appends the header of an index page without bytes, which readers skip: with a field that none of them knows.
+/// Appends the header of an index page without bytes, which readers skip; a field that no reader knows pads it.
 fn fill(out: &mut Vec<u8>, length: usize) -> Result<(), String> {
     let room = length.checked_sub(out.len()).ok_or("its pages are longer than the column")?;
     if room == 0 {
@@ -257,8 +257,8 @@ pub(super) fn key_of(storage: &Storage) -> Option<&KeyMetadata> {
     }
 }
 
-/// The identifier of an encrypted file, which is before its footer. The library would also read a file that is not
-/// encrypted, which somebody has put in its place.
+/// The identifier of an encrypted file, which is before its footer. The library would also accept an
+/// unencrypted file that somebody has put in its place.
 pub(super) fn unique(storage: &Storage, path: &str, size: u64, tail: &Tail) -> Result<Arc<[u8]>> {
     let Some((rest, b"PARE")) = tail.bytes.split_last_chunk::<4>() else {
         let message = "its footer is not encrypted, although it has a key: it was replaced";
@@ -278,7 +278,7 @@ pub(super) fn unique(storage: &Storage, path: &str, size: u64, tail: &Tail) -> R
 /// The file's own identifier, from the bytes before an encrypted footer (`FileCryptoMetaData`).
 ///
 /// # Errors
-/// Bytes that are not those, and another algorithm than AES GCM.
+/// Bytes of another structure, or an algorithm other than AES GCM.
 fn unique_of(path: &str, crypto: &[u8]) -> Result<Arc<[u8]>> {
     let invalid = || Error::corrupt_file(path, "its encryption algorithm cannot be read");
     let mut rest = crypto;
@@ -357,12 +357,12 @@ mod tests {
         };
         let expected = [&start[..], &[0x15, 10, 0x2c], &header[1..]].concat();
         assert_eq!(plain(&[0x15, 0xa0, 6, 0x15, 0xff, 0xff, 0xff, 0xff, 0x0f]), Some(expected.clone()));
-        // Without a checksum the struct is two fields behind the length.
+        // Without a checksum the struct is two fields after the length.
         let mut out = Vec::new();
         let whole = [&start[..], &[0x15, 0xa0, 6, 0x2c], &header[1..]].concat();
         assert_eq!(plain_header(&whole, 5, &mut out), Some(()));
         assert_eq!(out, expected);
-        // What is behind a header is not part of it.
+        // Bytes after a header are not part of it.
         let mut out = Vec::new();
         assert_eq!(plain_header(&[&whole[..], &[0; 70]].concat(), 5, &mut out), Some(()));
         assert_eq!(out, expected);

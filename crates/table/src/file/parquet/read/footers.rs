@@ -1,5 +1,5 @@
-//! Reads footers, and caches them for the whole process: data files are immutable, so a footer is read once while it
-//! fits.
+//! Reads footers, and caches them for the whole process: data files are immutable, so a footer is read once
+//! as long as it stays in the cache.
 //!
 //! Cached files are identified as manifests are ([`Identity`]): by location, by the properties of the storage that read
 //! them, and local files also by size and modification time.
@@ -100,7 +100,7 @@ fn fetched(storage: &Storage, path: &str, size: u64) -> Result<ReadFooter> {
             DecodeResult::Data(metadata) => {
                 let Some(_) = key else { return Ok((metadata, tail, None)) };
                 let unique = unique(storage, path, size, &tail)?;
-                // Without what the library decrypts pages with.
+                // Without the library's decryptor: pages are decrypted here, before the library reads them.
                 let plain = ParquetMetaData::new(metadata.file_metadata().clone(), metadata.row_groups().to_vec());
                 return Ok((plain, tail, Some(unique)));
             }
