@@ -113,7 +113,7 @@ DELIBERATE = {
     "exceptions.GenericDynamoDbError": "failures of DynamoDB are `StorageError`",
     "exceptions.DynamoDbError": "failures of DynamoDB are `StorageError`",
     "exceptions.ConditionalCheckFailedException": "a lost race is `CommitFailedException`",
-    "exceptions.WaitingForLockException": "a lock of Hive that does not come in time is `CommitFailedException`",
+    "exceptions.WaitingForLockException": "a Hive lock that is not granted in time is `CommitFailedException`",
     "exceptions.NoSuchPlanTaskError": "internal to PyIceberg",
     "exceptions.ResolveError": "internal to PyIceberg",
     "exceptions.SignError": "internal to PyIceberg",

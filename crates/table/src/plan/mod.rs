@@ -150,7 +150,7 @@ pub(crate) fn resolve(metadata: &TableMetadata, at: &At) -> Result<(Option<Arc<S
     }
     let by_id = |id: i64| metadata.snapshot(id).cloned().ok_or_else(|| Error::invalid(no_snapshot(metadata, id)));
     if let Some(name) = &at.reference {
-        // // Some writers set the current snapshot without its branch.
+        // Some writers set the current snapshot without its branch.
         if name == MAIN_BRANCH
             && metadata.reference(name).is_none()
             && let Some(current) = metadata.current_snapshot()

@@ -103,7 +103,7 @@ impl<W: Work> Ordered<W> {
     fn start(&self, place: usize) -> Result<()> {
         let (work, items, sender) = (self.work.clone(), self.items.clone(), self.sender.clone());
         let pool = runtime::pool()?;
-        // // If the receiver is gone, the result is not needed.
+        // If the receiver is gone, the result is not needed.
         if self.remote {
             return runtime::in_background(move || match guarded(|| work.fetch(found(&items, place)?)) {
                 Err(error) => drop(sender.send((place, Err(error)))),

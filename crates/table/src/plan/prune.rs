@@ -118,7 +118,7 @@ pub struct DeleteItem {
 impl Pruner {
     /// Prepares a filter for every spec of the table.
     pub fn new(scan: &Scan, filter: BoundExpr, partition_fields: PartitionFieldIds) -> Result<Self> {
-        // // Metrics of a file say nothing about inherited metadata columns.
+        // Metrics of a file say nothing about inherited metadata columns.
         let of_table = without_metadata_columns(&filter);
         let prepare = |spec: &Arc<PartitionSpec>| {
             let projection = project_inclusive(&of_table, spec);
@@ -202,7 +202,7 @@ impl Pruner {
     /// Whether a manifest may have matching files, by its summaries.
     pub fn might_match(&self, manifest: &ManifestFile) -> Result<bool> {
         let prepared = self.prepared(manifest)?;
-        // // Equality deletes with an unpartitioned spec apply to all partitions, so a filter on partitions must not
+        // Equality deletes with an unpartitioned spec apply to all partitions, so a filter on partitions must not
         // prune them.
         let is_for_all = manifest.content == ManifestContent::Deletes && prepared.spec.is_unpartitioned();
         if is_for_all && prepared.projection == Expression::True {
@@ -313,7 +313,7 @@ impl Pruner {
         };
         match &self.filter {
             Expression::True => Ok(entries),
-            // // A filter that matches nothing has no fields left to test.
+            // A filter that matches nothing has no fields left to test.
             Expression::False => Ok(Arc::new(entries.filter(&BooleanArray::from(vec![false; entries.len()]))?)),
             _ if all || self.filtered.is_empty() || entries.is_empty() => Ok(entries),
             _ => {
@@ -338,7 +338,7 @@ impl Pruner {
                 tuple: &entries.partition_of(row)?,
                 has_deleted_rows: true,
                 has_row_ids: true,
-                // // In a changelog, the parts of files apply the change columns.
+                // In a changelog, the parts of files apply the change columns.
                 change: None,
             };
             Ok(facts.fold(&self.filter, ids) != Expression::False)
@@ -476,7 +476,7 @@ impl Work for DeleteWork {
     }
 
     fn fetch(&self, item: &DeleteItem) -> Result<Fetched> {
-        // // Bounds show which data files are meant; only the entries say which fields have bounds.
+        // Bounds show which data files are meant; only the entries say which fields have bounds.
         let metrics = Metrics { column_sizes: FieldIds::None, nan_value_counts: FieldIds::None, ..Metrics::all() };
         self.0.fetch(&item.manifest, item.live_only, &metrics)
     }

@@ -146,12 +146,12 @@ impl PlanStream {
             manifests.push(manifest);
         }
         let is_changelog = self.is_changelog();
-        // // A changelog has files of several snapshots, and a file that was added and removed occurs twice.
+        // A changelog has files of several snapshots, and a file that was added and removed occurs twice.
         if !is_changelog {
             twice::check_entries(&manifests)?;
             self.next_row_id.map_or(Ok(()), |next| twice::check_row_ids(&manifests, next))?;
         }
-        // // The index is not needed after the last manifest.
+        // The index is not needed after the last manifest.
         drop(self.found);
         let deletes = match (self.changed, Arc::try_unwrap(self.index)) {
             (Some(changed), _) => changed,
@@ -174,7 +174,7 @@ struct Planned {
 impl Planned {
     fn stream(self, scan: &Scan, pruner: Arc<Pruner>, report: ScanReport, held: Held) -> PlanStream {
         let Self { data, index, equality_ids, changed } = self;
-        // // Filtered fields and fields of equality deletes, in addition to what the caller requested.
+        // Filtered fields and fields of equality deletes, in addition to what the caller requested.
         let ids: BTreeSet<i32> = pruner.filtered_ids().iter().copied().chain(equality_ids).collect();
         let metrics = if ids.is_empty() { scan.metrics.clone() } else { scan.metrics.union(&needed(scan, ids)) };
         let partition = pruner.partition_fields(data.iter().map(|item| &item.manifest));
@@ -258,7 +258,7 @@ fn index(
     held: &mut Held,
 ) -> Result<DeleteIndex> {
     let mut index = DeleteIndex::new(scan.schema.clone(), &scan.limits);
-    // // Manifests of one table are in one storage, so the first one decides.
+    // Manifests of one table are in one storage, so the first one decides.
     let remote = manifests.first().is_some_and(|manifest| scan.storage.is_remote(&manifest.manifest_path));
     let stored = stored(manifests.iter());
     let manifests = manifests.into_iter().map(|manifest| DeleteItem { manifest, live_only: true }).collect();

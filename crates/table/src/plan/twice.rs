@@ -70,7 +70,7 @@ pub(super) fn check_entries(manifests: &[PlannedManifest]) -> Result<()> {
 pub(super) fn check_row_ids(manifests: &[PlannedManifest], next_row_id: i64) -> Result<()> {
     let ids = |manifest: &PlannedManifest, row: usize| {
         let first = &manifest.entries.first_row_id;
-        // // Without a row count, the range of row ids is unknown.
+        // Without a row count, the range of row ids is unknown.
         let rows = manifest.entries.record_count.value(row).max(0);
         first.is_valid(row).then(|| (first.value(row), first.value(row).saturating_add(rows)))
     };

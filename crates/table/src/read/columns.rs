@@ -146,11 +146,11 @@ impl Rules<'_> {
         }
         let is_field = |sibling: &FieldRef| field_id(sibling) == Some(field.id);
         let position = match field.id == POS.id {
-            // // A file may store a column with that id; the column of row positions comes after it.
+            // A file may store a column with that id; the column of row positions comes after it.
             true => siblings.iter().rposition(is_field),
             false => siblings.iter().position(is_field),
         };
-        // // The value of an identity field takes precedence over a stored column: planning has pruned by it and
+        // The value of an identity field takes precedence over a stored column: planning has pruned by it and
         // removed its predicates from the residual, so rows with another value would contradict the filter that found
         // them.
         let constant = self.constants.identity(field.id).or_else(|| self.constants.metadata(field));
@@ -194,7 +194,7 @@ impl Rules<'_> {
                 *shape = Shape::VariantValue(path.clone(), Box::new(layout), Box::new(read));
                 Ok(())
             }
-            // // A constant here is null, and so is everything inside it.
+            // A constant here is null, and so is everything inside it.
             _ => Ok(()),
         }
     }
@@ -213,7 +213,7 @@ impl Rules<'_> {
             None => None,
         };
         if field.id == LAST_UPDATED_SEQUENCE_NUMBER.id {
-            // // Files of version 1 tables have no number.
+            // Files of version 1 tables have no number.
             let number = self.constants.sequence_number();
             return Ok(match (number, stored) {
                 (None, _) => Source::Constant(None),
@@ -233,7 +233,7 @@ impl Rules<'_> {
             && (field.initial_default.is_some()
                 || self.has_identities(self.constants.whole_struct(field.id).unwrap_or(ty)))
         {
-            // // In a struct that exists, or whose default is that of its fields, each field follows its own rules.
+            // In a struct that exists, or whose default is that of its fields, each field follows its own rules.
             let fields = ty.fields.iter().zip(targets);
             let fields = fields
                 .map(|(child, target)| self.field(child, target, &Fields::empty(), &format!("{path}.{}", child.name)));
@@ -420,7 +420,7 @@ fn mark(wanted: &[&Shape], field: &FieldRef, next: &mut usize, marks: &mut Vec<u
             *next += 1;
         }
     }
-    // // If no leaf of a nested column is selected, read one leaf for the column's nulls.
+    // If no leaf of a nested column is selected, read one leaf for the column's nulls.
     if !wanted.is_empty() && marks.len() == before {
         marks.extend(few_leaves(field.data_type(), first).1);
     }

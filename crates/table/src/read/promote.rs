@@ -77,12 +77,12 @@ pub fn rule(stored: &DataType, wanted: &DataType) -> Option<Promotion> {
         | (Date64, Date32)
         | (Time32(_), Time64(_)) => cast(),
         (Time64(_), Time64(TimeUnit::Microsecond)) => cast(),
-        // // A type with more digits than the table's: each value that fits is read.
+        // A type with more digits than the table's: each value that fits is read.
         (
             Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale),
             Decimal128(_, wanted_scale),
         ) if scale == wanted_scale => cast(),
-        // // A file may use another unit than the table (milliseconds, INT96): the values are the same instants.
+        // A file may use another unit than the table (milliseconds, INT96): the values are the same instants.
         (Timestamp(unit, zone), Timestamp(wanted_unit, wanted_zone)) => match (unit, wanted_unit) {
             (TimeUnit::Nanosecond, TimeUnit::Microsecond) => Some(Promotion::NanosToMicros(wanted.clone())),
             _ if zone.is_some() != wanted_zone.is_some() => Some(Promotion::OtherZone(wanted.clone())),
@@ -132,7 +132,7 @@ impl Promotion {
             }
             Self::Nulls(wanted) => Ok(arrow_array::new_null_array(wanted, array.len())),
             Self::DateToTimestamp(wanted) => {
-                // // A day outside the timestamp's range is corrupt; Arrow's cast would wrap.
+                // A day outside the timestamp's range is corrupt; Arrow's cast would wrap.
                 let limit =
                     if *wanted == DataType::Timestamp(TimeUnit::Nanosecond, None) { 106_751 } else { 106_751_991 };
                 let days = array.as_primitive::<Date32Type>();
@@ -155,7 +155,7 @@ fn relabelled(array: &ArrayRef, ty: DataType, path: &str) -> Result<ArrayRef> {
 fn from_bytes(array: &ArrayRef, wanted: &DataType) -> std::result::Result<ArrayRef, String> {
     let number = |bytes: &[u8]| match (unscaled(bytes), bytes) {
         (Ok(number), _) => Ok(number),
-        // // An empty byte string is 0, as in other readers.
+        // An empty byte string is 0, as in other readers.
         (Err(_), []) => Ok(0),
         (Err(_), bytes) => {
             Err(format!("a decimal of {} bytes has more than the 38 digits that can be read", bytes.len()))

@@ -46,7 +46,7 @@ pub fn count(scan: &Scan, limit: Option<usize>) -> Result<i64> {
 pub fn count_wanted(scan: &Scan, wanted: &Wanted, limit: Option<usize>) -> Result<i64> {
     let most = limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(i64::MAX);
     let plan = scan.plan()?;
-    // // Metadata counts live rows only.
+    // Metadata counts live rows only.
     let (mut rows, unknown) = if wanted.has_deleted_rows() { (0, plan.whole_files()) } else { plan.known_rows()? };
     if rows >= most || unknown.is_empty() {
         return Ok(rows.min(most));

@@ -102,7 +102,7 @@ fn rows_without(
     options: &ReadOptions,
 ) -> Result<BatchStream> {
     let output = task.wanted.arrow()?;
-    // // Limits are usually small, so reading ahead would be wasted.
+    // Limits are usually small, so reading ahead would be wasted.
     let threads = match limit {
         Some(_) => 1,
         None => options.threads(runtime::threads() * at_once(storage, &task.parts), &task.parts),
@@ -202,7 +202,7 @@ impl PartReader<'_> {
             return Ok(Opened::Parts(Vec::new()));
         }
         let mut file = file::open(storage, &part.file_ref(), &part.format, FileContent::Data)?;
-        // // Counting, skipping and dropping files rely on the manifest's row count, so a reader must check it.
+        // Counting, skipping and dropping files rely on the manifest's row count, so a reader must check it.
         let expected_rows = u64::try_from(part.record_count).ok();
         if let (Some(expected), Some(found)) = (expected_rows, file.rows())
             && expected != found
@@ -236,7 +236,7 @@ impl PartReader<'_> {
         };
         let reshape = Reshape::new(&part.path, self.output.clone(), planned);
         let batch_rows = match (self.limit, &residual) {
-            // // Without a residual, decode no more rows than the limit needs.
+            // Without a residual, decode no more rows than the limit needs.
             (Some(limit), Expression::True) => self.batch_rows.min(limit.max(LEAST_ROWS)),
             _ => self.batch_rows,
         };
@@ -339,7 +339,7 @@ fn settled(rules: &Rules<'_>, wanted: &Wanted, residual: &BoundExpr, fields: &Fi
     let constants: HashMap<i32, Option<Value>> = columns.fields().iter().zip(planned).filter_map(of_column).collect();
     Ok(decided(residual, |predicate| match predicate.term.reference.path.as_deref()? {
         [column] => constants.get(&column.id).map(|value| predicate.matches_value(value.as_ref())),
-        // // Everything inside a null is null.
+        // Everything inside a null is null.
         [column, ..] => {
             constants.get(&column.id).filter(|value| value.is_none()).map(|_| predicate.matches_value(None))
         }

@@ -168,7 +168,7 @@ impl SharedDeletes {
             }
         }
         let mut own = Self { items: Vec::new(), columns: Interned::new(), of_list: HashMap::new(), is_repeated: false };
-        // // By path and offset, because a Puffin file has many vectors.
+        // By path and offset, because a Puffin file has many vectors.
         let mut known = HashMap::<_, u32>::new();
         for list in lists {
             let address = Arc::as_ptr(list).addr();
@@ -272,7 +272,7 @@ pub fn to_bytes(task: &ReadTask) -> Result<Vec<u8>> {
 /// Deserializes a task from [`to_bytes`].
 pub fn from_bytes(bytes: &[u8]) -> Result<ReadTask> {
     let wrong = |error| Error::invalid(format!("not a scan task: {error}"));
-    // // Read the version first; it decides what else to expect.
+    // Read the version first; it decides what else to expect.
     let Version { form } = serde_json::from_slice(bytes).map_err(wrong)?;
     if form != FORM {
         return Err(Error::invalid(format!(

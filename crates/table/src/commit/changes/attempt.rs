@@ -60,6 +60,7 @@ impl FileChanges {
         let data = self.state.data.filter(data, &removal, &none, &means)?;
         self.check_removed(&data.filtered, ManifestContent::Data, &storage)?;
 
+        // Which delete files no longer apply depends on the data files that are left, so data manifests come first.
         let dangling = self.dangling(base, &data.manifests, &data.filtered);
         let vectors_in = self.partitions_of_vectors(base, &data.filtered);
         let removal = self.delete_removal(base, specs, dangling, &storage)?;
@@ -104,6 +105,7 @@ impl FileChanges {
 
     /// Rejects a data file that is added under two spellings of its path: its rows would be read twice.
     fn refuse_second_names(&self, storage: &Storage) -> Result<()> {
+        // Resolving a path may ask the file system, so only paths with the same file name are resolved.
         let mut alike: HashMap<&str, Vec<&str>> = HashMap::with_capacity(self.added.len());
         for file in &self.added {
             alike.entry(Places::name(&file.file_path)).or_default().push(&file.file_path);
@@ -224,6 +226,7 @@ impl FileChanges {
         Ok(removal)
     }
 
+    /// The delete files that apply to no data file of the new snapshot.
     fn dangling(&self, base: &TableMetadata, data: &[ManifestFile], filtered: &[Arc<Filtered>]) -> Dangling {
         // Added files may keep the sequence number of the files they replace, so delete files of that age still apply
         // to them.

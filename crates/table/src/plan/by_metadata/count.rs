@@ -15,7 +15,7 @@ use crate::plan::{Plan, PlannedManifest};
 impl PlannedManifest {
     /// The number of rows the scan reads from a file, if the metadata is exact.
     pub fn exact_rows(&self, row: usize, deletes: &Deletes) -> Result<Option<i64>> {
-        // // It is unknown how many of the rows that some delete files delete remain after others.
+        // It is unknown how many of the rows that some delete files delete remain after others.
         if !self.deleted_by(row).is_empty() {
             return Ok(None);
         }
@@ -23,7 +23,7 @@ impl PlannedManifest {
             return Ok(None);
         }
         let rows = self.entries.record_count.value(row);
-        // // Old imports may lack the count.
+        // Old imports may lack the count.
         if rows < 0 {
             return Ok(None);
         }

@@ -258,7 +258,7 @@ impl DeleteIndex {
             let next = u32::try_from(self.counts.len()).unwrap_or(u32::MAX);
             let group = match DeleteKind::of_entry(&entries, row)? {
                 DeleteKind::Equality => {
-                    // // Missing columns are reported when the deletes are applied; here they only give no bounds.
+                    // Missing columns are reported when the deletes are applied; here they only give no bounds.
                     let ids: BTreeSet<i32> = equality_ids(&entries, row).into_iter().collect();
                     let known = ids.into_iter().filter(|id| self.schema.find_field(*id).is_some());
                     let of_file = known.collect::<Vec<_>>().into_iter().map(|id| {
@@ -385,7 +385,7 @@ impl DeleteIndex {
         }
         let by_partition = !self.positions_of_partition.is_empty() || !self.equality_of_partition.is_empty();
         let mut keys = PartitionKeys::new(spec, entries);
-        // // Look up each distinct partition once.
+        // Look up each distinct partition once.
         let mut found: Vec<Option<OfPartition>> = vec![None; entries.tuples.len()];
         let columns: Vec<FieldMetrics> = self.tested.iter().map(|(id, _)| FieldMetrics::new(entries, *id)).collect();
         let mut links = DeleteLinks::new(self.list.clone(), entries.len());
@@ -403,7 +403,7 @@ impl DeleteIndex {
             runs.clear();
             self.link(entries, row, of_partition, &columns, &mut data, &mut runs)?;
             links.next_file(&runs);
-            // // Bounds can exclude any of many deletes for each of many files, which gives many short runs.
+            // Bounds can exclude any of many deletes for each of many files, which gives many short runs.
             self.limits.held().keep(links.memory())?;
         }
         Ok(links.some())
@@ -566,7 +566,7 @@ pub(crate) fn partition_key(spec_id: i32, partition: &[Option<Value>]) -> Vec<u8
             // Partition values are primitive.
             Value::Variant { .. } | Value::Struct(_) | Value::List(_) | Value::Map(_) => {}
         }
-        // // Add the length, so that values without one cannot run into each other.
+        // Add the length, so that values without one cannot run into each other.
         let length = key.len() - before;
         key.extend((length as u64).to_le_bytes());
     }

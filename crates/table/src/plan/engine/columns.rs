@@ -398,7 +398,7 @@ fn file_columns(manifest: &PlannedManifest, partition: &Fields, metrics: &Metric
     ];
     let by_name: HashMap<&str, _> = asked(&Metrics::all()).map(|(name, ..)| name).zip(read).collect();
     for (name, ids, _) in asked(metrics) {
-        // // Other metrics may be present because the filter needs them, or an earlier plan has read them.
+        // Other metrics may be present because the filter needs them, or an earlier plan has read them.
         let map = by_name.get(name).copied().and_then(Option::as_ref);
         let map = map.ok_or_else(|| Error::Internal(format!("{name} was asked for and not read")))?;
         columns.push(Arc::new(map.restricted(ids)?.as_array().clone()));

@@ -114,7 +114,7 @@ impl DeleteLists {
     fn views(&self, files: &[Linked<'_>]) -> Result<ArrayRef> {
         let mut places: Vec<i32> = Vec::new();
         let place = |place: &u32| place.cast_signed();
-        // // A file with a single run reuses the entry of an earlier file with the same run.
+        // A file with a single run reuses the entry of an earlier file with the same run.
         let mut lists: HashMap<usize, usize> = HashMap::new();
         let (mut offsets, mut sizes) = (Vec::with_capacity(files.len()), Vec::with_capacity(files.len()));
         for linked in files {

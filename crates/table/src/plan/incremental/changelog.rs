@@ -113,7 +113,7 @@ impl Work for ListWork {
             .any(|manifest| is_own(manifest) && (manifest.has_added_files() || manifest.has_deleted_files()));
         let data = of(ManifestContent::Data).filter(|manifest| changes_deletes || is_own(manifest));
         let data: Vec<_> = data.filter(|manifest| known.insert(manifest.manifest_path.clone())).cloned().collect();
-        // // A delete file of an earlier snapshot applies only to data files that are older still, and an added file
+        // A delete file of an earlier snapshot applies only to data files that are older still, and an added file
         // is older only if its sequence number says so.
         let may_apply = |manifest: &ManifestFile| {
             manifest.has_deleted_files() || manifest.min_sequence_number < snapshot.sequence_number

@@ -91,7 +91,7 @@ impl Stream {
                     return Ok(end);
                 }
                 files = files.saturating_add(1);
-                // // Old imports may lack the count; the batch must end somewhere all the same.
+                // Old imports may lack the count; the batch must end somewhere all the same.
                 let count = u64::try_from(manifest.entries.record_count.value(row)).unwrap_or(1);
                 rows = rows.saturating_add(count);
                 end = Offset { snapshot_id, position: position.saturating_add(1) };

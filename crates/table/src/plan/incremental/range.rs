@@ -100,7 +100,7 @@ impl Range {
                 }
                 first.parent_snapshot_id
             }
-            // // The start may have expired; then its child is the oldest existing snapshot.
+            // The start may have expired; then its child is the oldest existing snapshot.
             Some(from) => {
                 if !metadata.ancestors(to).any(|snapshot| snapshot.parent_snapshot_id == Some(from)) {
                     let message = format!(
@@ -158,7 +158,7 @@ pub(in crate::plan) fn manifests(
     scan: &Scan,
 ) -> Result<Vec<ManifestFile>> {
     let mut named = HashSet::new();
-    // // Only v1 snapshots may lack a list.
+    // Only v1 snapshots may lack a list.
     let is_new = |snapshot: &&Arc<Snapshot>| snapshot.manifest_list().is_none_or(|list| named.insert(list.to_owned()));
     let snapshots: Vec<Arc<Snapshot>> = changes.snapshots.iter().filter(is_new).cloned().collect();
     let first = snapshots.first().and_then(|snapshot| snapshot.manifest_list());

@@ -148,7 +148,7 @@ impl FileFacts<'_> {
             _ if id == FILE.id => Some(Value::String(self.path.to_owned())),
             _ if id == SPEC_ID.id => Some(Value::Int(self.spec.spec_id)),
             _ if id == DELETED.id && !self.has_deleted_rows => Some(Value::Boolean(false)),
-            // // Not every engine has empty structs, so an unpartitioned table has a null partition, as in the Java
+            // Not every engine has empty structs, so an unpartitioned table has a null partition, as in the Java
             // library.
             _ if id == PARTITION.id => ty.as_struct().filter(|ty| !ty.fields.is_empty()).map(|ty| {
                 Value::Struct(ty.fields.iter().map(|field| self.partition_value(field.id, ids).cloned()).collect())
@@ -165,7 +165,7 @@ impl FileFacts<'_> {
     fn partition_value(&self, id: i32, ids: &PartitionFieldIds) -> Option<&Value> {
         let id = ids.get(&id).copied().unwrap_or(id);
         let mut fields = self.spec.fields.iter().zip(self.tuple);
-        // // A void field may have any type in a manifest, depending on the writer.
+        // A void field may have any type in a manifest, depending on the writer.
         fields.find(|(field, _)| field.field_id == id && field.transform != Transform::Void)?.1.as_ref()
     }
 

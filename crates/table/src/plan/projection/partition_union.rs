@@ -37,7 +37,7 @@ pub fn partition_union(metadata: &TableMetadata) -> Result<StructType> {
             Some((_, known)) if !compatible(known, field) => {
                 return Err(Error::Validation(format!("conflicting partition fields: [{field}] and [{known}]")));
             }
-            // // A field dropped in a version 1 table has lost its type; an older spec still has it.
+            // A field dropped in a version 1 table has lost its type; an older spec still has it.
             Some((kept, known)) if known.transform.is_void() && !field.transform.is_void() => {
                 kept.ty = column.ty;
                 *known = field;

@@ -104,7 +104,7 @@ impl FilePart {
             path: &self.path,
             spec: &self.partition.spec.spec,
             tuple: &self.partition.tuple,
-            // // In a changelog a deletion is a change, not a mark.
+            // In a changelog a deletion is a change, not a mark.
             has_deleted_rows: wanted.has_deleted_rows() && self.change.is_none() && !self.deletes.is_empty(),
             has_row_ids: self.first_row_id.is_some(),
             change: self.change,

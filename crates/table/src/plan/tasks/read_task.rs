@@ -48,7 +48,7 @@ impl Scan {
     }
 
     fn tasks_with(&self, plan: &Plan, wanted: &Arc<Wanted>, tasks: &[Vec<Piece>]) -> Result<Vec<ReadTask>> {
-        // // Shared by all tasks, because the same delete files apply to many of them.
+        // Shared by all tasks, because the same delete files apply to many of them.
         let mut parts = Parts::new(self, plan, tasks.iter().flatten())?;
         let task = |pieces: &Vec<Piece>| {
             let parts = pieces.iter().map(|piece| parts.part(piece)).collect::<Result<_>>()?;

@@ -89,7 +89,7 @@ fn have_row_ids(scan: &Scan) -> Result<bool> {
     if scan.metadata.format_version() < FormatVersion::V3 {
         return Ok(false);
     }
-    // // A table may have a column with that name.
+    // A table may have a column with that name.
     let named = scan.wanted(Some(&[ROW_ID.name.to_owned()]));
     if !named.is_ok_and(|wanted| wanted.projection.find_field(ROW_ID.id).is_some()) {
         return Ok(false);
@@ -171,7 +171,7 @@ fn split_filter(scan: &Scan, identifier: Option<&Identifier>) -> Result<(Expr, E
             all.extend([&**one, &**other]);
             continue;
         }
-        // // Parts on metadata columns are bound later.
+        // Parts on metadata columns are bound later.
         let ids = part.bind(&scan.schema, scan.case_sensitive).ok().map(|bound: BoundExpr| {
             bound.predicates().map(|predicate| predicate.term.reference.id).collect::<HashSet<i32>>()
         });

@@ -152,7 +152,7 @@ impl Pairing {
         let (mut is_deleted, mut is_inserted) = (vec![true; deleted.num_rows()], vec![true; inserted.num_rows()]);
         let By::RowId { values, .. } = &self.by else { return Ok((is_deleted, is_inserted)) };
         let (before, after) = (values.of(&layout.values_of(deleted))?, values.of(&layout.values_of(inserted))?);
-        // // For each value the last row with it, and for each row the previous one with the same value.
+        // For each value the last row with it, and for each row the previous one with the same value.
         let mut last: HashMap<&[u8], usize> = HashMap::new();
         let previous: Vec<Option<usize>> =
             before.iter().zip(0..).map(|(row, at)| last.insert(row.data(), at)).collect();

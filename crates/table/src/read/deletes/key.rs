@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 pub(super) enum Keys {
     /// One column of integers, dates or times.
     Integers(Numbered),
-    /// The same, for callers that need no number.
+    /// The same, for callers that need no number: the deletes of one file, which apply to a row all or not at all.
     Alike(Alike),
     /// One string or binary column, or several columns as rows.
     Bytes(Bytes),
@@ -32,9 +32,12 @@ pub(super) enum Keys {
 /// Keys as concatenated bytes.
 pub(super) struct Bytes {
     hasher: DefaultHashBuilder,
+    /// Places in `keys`. The keys themselves share one buffer, because an allocation for each would take more memory
+    /// than most keys.
     table: HashTable<u32>,
     bytes: Vec<u8>,
     keys: Vec<Stored>,
+    /// The number of the key null of a single column, which has no bytes. Rows encode their nulls.
     null: Option<u32>,
     /// Converts several columns, or one that is not binary, to bytes.
     rows: Option<RowConverter>,
@@ -216,7 +219,7 @@ fn integers(columns: &[ArrayRef]) -> Result<PrimitiveArray<Int64Type>> {
     Ok(cast(column, &DataType::Int64).map_err(internal)?.as_primitive::<Int64Type>().clone())
 }
 
-/// The column with one bit pattern for all NaNs.
+/// The column with one bit pattern for all NaNs: rows are compared as bytes, and NaN equals any NaN.
 fn with_one_nan(column: &ArrayRef) -> ArrayRef {
     match column.data_type() {
         DataType::Float32 => {
@@ -231,7 +234,7 @@ fn with_one_nan(column: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// A column inside structs: null where a parent is null.
+/// A column inside structs: null where a parent is null. Arrow allows any value below a null parent.
 pub(super) fn below(column: &ArrayRef, parents: Option<&NullBuffer>) -> Result<ArrayRef> {
     let Some(parents) = parents.filter(|nulls| nulls.null_count() > 0) else { return Ok(column.clone()) };
     let nulls = BooleanArray::new(!parents.inner(), None);

@@ -31,6 +31,7 @@ impl Booleans {
         }
         while !bits.is_empty() {
             let rest = bytes.get(bits.start / 8..).unwrap_or_default();
+            // A word from any byte on; only at the end of the page are fewer bytes left.
             let word = match rest.first_chunk() {
                 Some(word) => u64::from_le_bytes(*word),
                 None => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
@@ -42,6 +43,7 @@ impl Booleans {
             bits.start += count;
             self.filled += count;
             if let Some(behind) = self.filled.checked_sub(u64::BITS as usize) {
+                // The bits that did not fit begin the next word. A shift by 64 would overflow.
                 self.words.push(self.last);
                 self.last = if behind == 0 { 0 } else { taken >> (count - behind) };
                 self.filled = behind;

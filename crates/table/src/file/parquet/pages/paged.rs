@@ -20,7 +20,7 @@ use super::whole_chunk::WholeChunk;
 use crate::error::Error;
 use crate::storage::OpenObject;
 
-/// Minimum bytes of a column chunk to read at once.
+/// Minimum bytes of a column chunk to read at once: page headers have unknown lengths and are read byte by byte.
 const AHEAD: u64 = 256 << 10;
 
 /// Carries a storage error to the reader of the batches, because the Parquet library turns errors into text.
@@ -107,6 +107,7 @@ impl Chunks {
         let chunk = Chunk {
             file: Arc::clone(&self.file),
             range: start..start.saturating_add(length),
+            // Pages found by the index are read one by one: what follows may be a page that is skipped.
             ahead: if locations.is_some() { 0 } else { AHEAD },
             window: Mutex::new((start, Bytes::new())),
             failure: Arc::clone(&self.failure),
@@ -114,6 +115,7 @@ impl Chunks {
         let rows = usize::try_from(group.num_rows())?;
         let chunk = Arc::new(OpenChunk(Arc::new(chunk)));
         let locations = locations.map(|pages| pages.to_vec());
+        // The parquet crate makes a large ZSTD context for each chunk; `loaded` has one for each thread.
         let pages: Box<dyn PageReader> = match about.compression() {
             Compression::ZSTD(_) => Box::new(InflatedPages::lazy(chunk, about, rows, locations.clone())?),
             _ => Box::new(SerializedPageReader::new(chunk, about, rows, locations.clone())?),
@@ -169,6 +171,7 @@ impl Chunk {
                 return Err(ParquetError::General(message));
             }
         };
+        // Bytes that begin in the window and end after it are joined.
         let bytes = if known.is_empty() { more } else { Bytes::from([&*known, &*more].concat()) };
         *window = (start, bytes.clone());
         Ok(bytes)

@@ -34,6 +34,7 @@ pub(in crate::file::parquet) fn bounds(
         let index = metadata.page_index_for_row_group(*group);
         for place in leaves.iter().map(|leaf| leaf.place) {
             let chunk = metadata.row_groups().get(*group).and_then(|group| group.columns().get(place));
+            // The bounds of an only page are those of its row group, tested before.
             let Some(chunk) = chunk.filter(|_| index.num_data_pages(place).is_some_and(|pages| pages > 1)) else {
                 continue;
             };
@@ -148,7 +149,7 @@ impl Pages<'_> {
     }
 }
 
-/// Statistics of a page that contains only nulls.
+/// Statistics of a page that contains only nulls. Without bounds their type does not matter.
 fn no_values(rows: i64) -> Statistics {
     Statistics::boolean(None, None, None, u64::try_from(rows).ok(), false)
 }
@@ -157,6 +158,7 @@ fn no_values(rows: i64) -> Statistics {
 fn statistics(values: &ColumnIndexMetaData, page: usize) -> Option<Statistics> {
     let nulls = values.null_count(page).and_then(|count| u64::try_from(count).ok());
     Some(match values {
+        // Parquet defines no order for INT96.
         ColumnIndexMetaData::INT96(_) => return None,
         ColumnIndexMetaData::BOOLEAN(found) => {
             Statistics::boolean(found.min_value(page).copied(), found.max_value(page).copied(), None, nulls, false)

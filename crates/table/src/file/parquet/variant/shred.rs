@@ -46,6 +46,7 @@ impl Shredding {
         for row in 0..column.len() {
             let fault = |message: String| Fault { row, message };
             match column.get(row).map_err(|error| fault(error.to_string()))? {
+                // `metadata` is a required column, in rows without a variant too.
                 None => {
                     metadata.push(Some(&[])).map_err(fault)?;
                     group.push_missing().map_err(fault)?;
@@ -180,6 +181,8 @@ impl<'s> Group<'s> {
             }
             _ => {}
         }
+        // The bytes of a value may be followed by those of others. Of a type that is not known here the length is not
+        // known either, so all of them are kept.
         self.value.push(Some(variant.exact().unwrap_or(variant.value())))?;
         self.typed.push_null()
     }
@@ -208,6 +211,7 @@ fn push_object(
     let mut found = vec![false; fields.len()];
     for entry in object.entries() {
         let (id, name, inner) = entry.map_err(|error| error.to_string())?;
+        // A shape has its fields in the order of their names.
         let place = shapes.binary_search_by(|(own, _)| own.as_str().cmp(name)).ok();
         match place.and_then(|place| Some((fields.get_mut(place)?, found.get_mut(place)?))) {
             Some((_, true)) => return Err(format!("the object has two fields {name:?}")),
@@ -215,6 +219,7 @@ fn push_object(
                 *is_found = true;
                 group.push(inner)?;
             }
+            // Appended where they stay: `finish_object` puts the header of the object before them.
             None => {
                 others.push((id, value.bytes.len()));
                 value.bytes.extend(inner.exact().unwrap_or(inner.value()));

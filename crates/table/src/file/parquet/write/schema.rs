@@ -61,6 +61,7 @@ fn node(field: &Field, name: &str, parent: &str, shredded: &Shredded) -> Result<
     built.map(Arc::new).map_err(|error| Error::column(path, error.to_string()))
 }
 
+/// The middle level of a list or map, which lets readers tell an empty one from null.
 fn repeated(name: &str, fields: Vec<TypePtr>) -> Result<TypePtr> {
     let group = ParquetType::group_type_builder(name).with_repetition(Repetition::REPEATED).with_fields(fields).build();
     group.map(Arc::new).map_err(internal)
@@ -106,6 +107,7 @@ fn pair(shape: &Shape) -> Result<[TypePtr; 2]> {
     Ok([binary("value", Repetition::OPTIONAL)?, typed])
 }
 
+/// The group of a shredded field or element. It is required: a field that is missing has null in both of its columns.
 fn required(name: &str, shape: &Shape) -> Result<TypePtr> {
     let group = ParquetType::group_type_builder(name)
         .with_repetition(Repetition::REQUIRED)
