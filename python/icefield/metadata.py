@@ -22,7 +22,6 @@ from icefield._core import Snapshot, SnapshotRef, TableMetadata
 
 __all__ = [
     "BlobMetadata",
-    "IsolationLevel",
     "MetadataLogEntry",
     "Operation",
     "PartitionStatisticsFile",
@@ -62,7 +61,7 @@ class SnapshotRefType(str, Enum):
 
 
 class IsolationLevel(str, Enum):
-    """Against which commits of others a change of rows is checked; members equal their text."""
+    """Which concurrent commits conflict with a change of rows; members equal their text."""
 
     SERIALIZABLE = "serializable"
     SNAPSHOT = "snapshot"

@@ -32,7 +32,7 @@ def keys(table: ice.Table) -> list[int]:
 
 
 def test_a_table_is_created_by_a_frame_or_its_schema(catalog: ice.Catalog, frame: DataFrame) -> None:
-    wanted = ice_spark.iceberg_schema(frame.schema)
+    wanted = ice_spark.schema_of(frame.schema)
     for number, given in enumerate([frame, frame.schema]):
         table = catalog.create_table(f"db.t{number}", schema=given, partition_by="bucket(2, k)")
         assert table.schema().fields == wanted.fields

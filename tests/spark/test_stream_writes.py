@@ -272,7 +272,7 @@ def test_rows_of_pyspark_4_0(spark: SparkSession, options: dict[str, str], catal
     document = "id BIGINT, b BINARY, d DATE, n TIMESTAMP_NTZ, m DECIMAL(9,2), "
     document += "l ARRAY<STRUCT<timestamp: STRING>>, k MAP<STRING,INT>"
     schema = st.StructType.fromDDL(document)
-    table = catalog.create_table("db.t", ice_spark.iceberg_schema(schema))
+    table = catalog.create_table("db.t", ice_spark.schema_of(schema))
     moment = dt.datetime(2026, 3, 8, 2, 30)
     row = Row(
         id=1, b=bytearray(b"x"), d=dt.date(2026, 3, 8), n=moment, m=Decimal("1.50"), l=[Row(timestamp="z")], k={"a": 1}

@@ -46,7 +46,7 @@ def check_rows(given: Any) -> None:
 
 
 def schema_of(given: Any) -> Any:
-    """Return a schema for the core; that of PySpark is converted, with the types of `icefield.spark.iceberg_schema`.
+    """Return a schema for the core; that of PySpark is converted, with the types of `icefield.spark.schema_of`.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def schema_of(given: Any) -> Any:
     columns = given.schema if _is_frame(given) else given
     if _is_of_pyspark(columns) and type(columns).__name__ == "StructType":
         # Spark's side stands on this module: it is loaded by its name, as any package that may be missing.
-        return require("icefield.spark").iceberg_schema(columns)
+        return require("icefield.spark").schema_of(columns)
     return without_nul(given)
 
 

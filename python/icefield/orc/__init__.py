@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 from icefield.orc.check import Problem, check
-from icefield.orc.convert import convert, json_lines, parse_schema
+from icefield.orc.convert import convert, json_lines
 from icefield.orc.reader import ORCFile, read_schema, read_table
 from icefield.orc.writer import ORCWriter, merge_files, write_table
 
@@ -27,7 +27,6 @@ __all__ = [
     "convert",
     "json_lines",
     "merge_files",
-    "parse_schema",
     "read_schema",
     "read_table",
     "write_table",

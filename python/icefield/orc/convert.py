@@ -73,9 +73,9 @@ def convert(
     where
         The file to write.
     schema
-        The columns: ORC's text, as in `parse_schema`, or an Arrow schema. Without it the types are those that pyarrow
-        finds in the first values: ``bigint``, ``double``, ``boolean``, ``timestamp``, ``string`` and, from JSON, lists
-        and structs. For an ORC source it is the schema to read with.
+        The columns: ORC's text, such as ``struct<id:bigint>``, or an Arrow schema. Without it the types are those that
+        pyarrow finds in the first values: ``bigint``, ``double``, ``boolean``, ``timestamp``, ``string`` and, from
+        JSON, lists and structs. For an ORC source it is the schema to read with.
     source_format
         The format of ``source``; found by its ending without this.
     format

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from icefield.spark.changing.merging import Merge, merge
     from icefield.spark.changing.overwriting import write
     from icefield.spark.changing.upserting import upsert
-    from icefield.spark.columns.types import iceberg_schema, schema_of, spark_schema
+    from icefield.spark.columns.types import schema_of, spark_schema
     from icefield.spark.reads.changes import changes
     from icefield.spark.reads.explaining import Explanation, explain
     from icefield.spark.reads.inspecting import read_inspect
@@ -59,7 +59,6 @@ __all__ = [
     "delete",
     "explain",
     "functions",
-    "iceberg_schema",
     "merge",
     "once",
     "read",
@@ -83,7 +82,6 @@ _HOMES = {
     "compact": "changing.compacting",
     "delete": "changing.deleting",
     "explain": "reads.explaining",
-    "iceberg_schema": "columns.types",
     "merge": "changing.merging",
     "once": "sinks.epochs",
     "read": "reads.reading",

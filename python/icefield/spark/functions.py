@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     _Series: TypeAlias = pd.Series[Any]
 
-__all__ = ["apply", "bucket", "day", "hour", "month", "register", "truncate", "year"]
+__all__ = ["apply", "bucket", "day", "hour", "month", "truncate", "year"]
 
 #: Whether this PySpark passes values as Arrow (from 4.1 on), or as pandas Series.
 ON_ARROW = hasattr(F, "arrow_udf")

@@ -111,9 +111,16 @@ def _primitive(kind: str, path: str) -> st.DataType:
     return found
 
 
-def schema_of(df: DataFrame) -> Schema:
-    """Return the Iceberg schema of a DataFrame's columns, for ``create_table``."""
-    return iceberg_schema(df.schema)
+def schema_of(columns: DataFrame | st.StructType) -> Schema:
+    """Return the Iceberg schema of the columns of a DataFrame, or of a schema of Spark, for ``create_table``.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If Iceberg has no type for a column (intervals); the message names it.
+
+    """
+    return iceberg_schema(columns if isinstance(columns, st.StructType) else columns.schema)
 
 
 def iceberg_schema(schema: st.StructType) -> Schema:
