@@ -281,8 +281,8 @@ REFUSED = [
     ("TRUNCATE TABLE t PARTITION (a = 1)", "use DELETE FROM"),
     ("DESCRIBE t PARTITION (a = 1)", "metadata table partitions"),
     ("INSERT OVERWRITE DIRECTORY 'x' SELECT 1", "line 1, column 18"),
-    ("WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a", "line 1, column 22: INSERT behind WITH or FROM"),
-    ("FROM a INSERT INTO t SELECT *", "INSERT behind WITH or FROM"),
+    ("WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a", "line 1, column 22: INSERT after WITH or FROM"),
+    ("FROM a INSERT INTO t SELECT *", "INSERT after WITH or FROM"),
 ]  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def schema_of(given: Any) -> Any:
     """
     columns = given.schema if _is_frame(given) else given
     if _is_of_pyspark(columns) and type(columns).__name__ == "StructType":
-        # Spark's side stands on this module: it is loaded by its name, as any package that may be missing.
+        # `icefield.spark` imports this module, so it is loaded by name, as any package that may be missing.
         return require("icefield.spark").schema_of(columns)
     return without_nul(given)
 

@@ -206,7 +206,7 @@ class DynamoDbCatalog(MetastoreCatalog):
             raise self._refused(error, new) from error
 
     def list_tables(self, namespace: IdentifierLike) -> list[Identifier]:
-        """List the tables directly in a namespace, by an index that may be some seconds behind."""
+        """List the tables directly in a namespace, by an index that may lag by some seconds."""
         levels = self._require_namespace(namespace)
         start = len(".".join(levels)) + 1
         return sorted((*levels, identifier[start:]) for identifier in self._identifiers(levels))

@@ -53,7 +53,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that is called; where there is none of the name, say which one is meant."""
+        """Find the command that is called; if there is none of this name, suggest one."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

@@ -107,7 +107,7 @@ class WritePlan:
 
     def __init__(self, core: _WritePlan) -> None:
         self._core = core
-        #: The snapshot that has the files, as far as this object knows.
+        #: The snapshot that has the files, if this object knows it.
         self._snapshot_id: int | None = None
 
     @classmethod

@@ -155,7 +155,7 @@ def _read(path: Path) -> Mapping[str, bytes]:
         with path.open(encoding="utf-8") as file:
             if os.name == "posix" and (mode := os.fstat(file.fileno()).st_mode & _OTHERS):
                 raise InvalidArgumentError(
-                    f"{path}: others than its owner have rights to this key file (mode {mode:03o}): chmod 600 {path}"
+                    f"{path}: others than its owner have access to this key file (mode {mode:03o}): chmod 600 {path}"
                 )
             found = json.load(file, object_pairs_hook=partial(_once, path))
     except OSError as error:

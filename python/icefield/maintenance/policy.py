@@ -36,7 +36,7 @@ class Policy:
     tasks: Mapping[str, Settings]
 
     def matches(self, name: str) -> bool:
-        """Return whether the policy is about a table."""
+        """Return whether the policy applies to a table."""
         return any(fnmatchcase(name, one) for one in self.tables) and not any(
             fnmatchcase(name, one) for one in self.without
         )

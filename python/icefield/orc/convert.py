@@ -86,7 +86,7 @@ def convert(
         Whether the first line of CSV has the names of the columns. Without it they are those of ``schema`` in its
         order, or ``f0``, ``f1`` and so on.
     null_values
-        What stands for null in CSV that is read.
+        Texts that mean null in CSV that is read.
     compression
         The codec of the ORC file (zstd by default).
     storage

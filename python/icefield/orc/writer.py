@@ -36,7 +36,7 @@ class ORCWriter:
         A path, a URL, or a binary file that is open for writing; such a file stays open.
     schema
         The columns, as anything with ``__arrow_c_schema__``; without it those of the first rows. Metadata of fields
-        becomes attributes of the types (``iceberg.id`` and others), but for ``orc.type``, which names an exact type:
+        becomes attributes of the types (``iceberg.id`` and others), except ``orc.type``, which names an exact type:
         ``char(7)``, ``varchar(20)``, ``geometry(OGC:CRS84)``.
     storage
         Properties of the storage that a path or URL is written to, named as those of a catalog.

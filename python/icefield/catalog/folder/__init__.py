@@ -321,7 +321,7 @@ class FolderCatalog(Catalog):
         return current
 
     def _hint(self, metadata: str) -> int | None:
-        """Return the version of the hint; ``None`` if there is none, or it is no version."""
+        """Return the version of the hint; ``None`` if there is no hint, or it is not a version."""
         try:
             text = self.storage.read(f"{metadata}/{_HINT}")
         except MissingFileError:

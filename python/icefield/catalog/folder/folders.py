@@ -53,7 +53,7 @@ class Folders(ABC):
 
     @abstractmethod
     def has_tables(self, folder: str) -> bool:
-        """Return whether there are metadata files of tables below a folder, but for those of the folder itself."""
+        """Return whether there are metadata files of tables below a folder, except those of the folder itself."""
 
     @abstractmethod
     def remove(self, folder: str, kept: Collection[str] = ()) -> list[str]:
@@ -61,7 +61,7 @@ class Folders(ABC):
 
     @abstractmethod
     def prune(self, folder: str) -> None:
-        """Remove a folder and those in it, as far as they are empty."""
+        """Remove a folder and those in it if they are empty."""
 
     @abstractmethod
     def remove_empty(self, folder: str) -> bool:

@@ -231,7 +231,7 @@ class HiveCatalog(MetastoreCatalog):
 
     @contextmanager
     def _open(self) -> Iterator[Connection]:
-        """Open a connection for a commit, which is not made if there is none."""
+        """Open a connection for a commit, which is not made without one."""
         with nothing_sent():
             opened = self._metastore.open()
             connection = opened.__enter__()

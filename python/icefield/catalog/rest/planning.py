@@ -131,7 +131,7 @@ class ServerPlanner:
             raise RESTError(f"{reply.asked}: the plan of the scan was cancelled on the server", reply.status)
         if status == "failed":
             raise RESTError(f"{reply.asked}: the server failed to plan the scan: {_reason(answer)}", reply.status)
-        raise RESTError(f"{reply.asked}: status is {status!r}, which is none of a plan", reply.status)
+        raise RESTError(f"{reply.asked}: status is {status!r}, which is not a status of a plan", reply.status)
 
     def _fetched(self, reply: Reply, answer: _Page) -> list[_Page]:
         """Return the pages of all plan tasks, and of those that they name."""

@@ -82,7 +82,7 @@ def orc_data(context: click.Context, path: str, columns: str | None, rows: str |
 @click.option("--to", "target_format", type=click.Choice(["csv", "json", "orc"]), help="The format of TARGET.")
 @click.option("--delimiter", default=",", help="What separates the fields of CSV.")
 @click.option("--header/--no-header", default=True, help="Whether the first line of CSV has the names.")
-@click.option("--null", "nulls", multiple=True, metavar="TEXT", help="What stands for null in CSV (nothing).")
+@click.option("--null", "nulls", multiple=True, metavar="TEXT", help="The text of a null in CSV; by default empty.")
 @click.option("--compression", help="The codec of the ORC file (zstd).")
 @click.pass_context
 def orc_convert(context: click.Context, /, source: str, target: str, **options: Any) -> None:

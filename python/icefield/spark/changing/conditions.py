@@ -318,7 +318,7 @@ def _instant(value: Any) -> str | None:
 
 def _local(value: Any) -> str | None:
     text = str(value)
-    # Year 0 is none of Python's.
+    # Python has no year 0.
     if re.fullmatch(r"(?!0000)\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{3}(\d{3})?)?)?", text) is None:
         return None
     return datetime.fromisoformat(text).isoformat(timespec="microseconds")

@@ -42,7 +42,7 @@ def changed(done: Done) -> RowsChanged:
 
 
 def counted(actions: DataFrame) -> RowsChanged:
-    """Return what a change would do, as far as it can be said without files: the rows."""
+    """Return what a change would do, if that is known without files: the rows."""
     updated, deleted, inserted = counts_of(actions)
     return RowsChanged(updated + deleted, updated + inserted, 0, 0, 0, 0)
 

@@ -161,7 +161,7 @@ class _Column:
 
 
 def _literal(value: object) -> Json | None:
-    """Return the single-value JSON of a value of Spark; None if there is none."""
+    """Return the single-value JSON of a value of Spark; None if it has no such form."""
     if isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

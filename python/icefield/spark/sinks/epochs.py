@@ -52,7 +52,7 @@ def once(batch: DataFrame, batch_id: int, name: str = "") -> dict[str, Any]:
     Raises
     ------
     InvalidArgumentError
-        If the batch is none of a streaming query of this process: through Spark Connect, pass a key of your own.
+        If no streaming query of this process has the batch: through Spark Connect, pass a key of your own.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def last_epoch(table: Table, branch: str, query_id: str) -> LastEpoch | None:
 def may_have_write(table: Table, branch: str, write_id: str, number: int, last: LastEpoch) -> bool:
     """Return whether the table may have the files of a write of an epoch: the last committed one, or one before.
 
-    The snapshots tell, as far as they have not been expired; of the last epoch there is always one.
+    The snapshots that have not expired say so; there is always one of the last epoch.
     """
     known = (snapshot.summary for snapshot in table.snapshots())
     if any(summary is not None and summary.get(WRITE_ID) == write_id for summary in known):

@@ -83,7 +83,9 @@ class StreamWriter(DataSourceStreamWriter):
         context = TaskContext.get()
         query_id = context and context.getLocalProperty(QUERY_ID)
         if context is None or not query_id:
-            raise InvalidArgumentError("a batch of a stream is written without a query: Spark tells tasks no id of one")
+            raise InvalidArgumentError(
+                "a batch of a stream is written without a query: Spark passes no query id to the tasks"
+            )
         files = write_task(self._write, batches, clustered=False)
         change = self._change if context.partitionId() == 0 else None
         return BatchWritten(files, self._write.plan, query_id, change, task_audit(), context.attemptNumber())

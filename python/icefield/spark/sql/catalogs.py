@@ -55,7 +55,7 @@ class Home(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """What behind the name of a table selects a part of it: one of these."""
+    """The suffix of a table name that selects a part of the table: one of these."""
 
     #: A metadata table, or ``changes``.
     metadata: str | None = None
@@ -67,7 +67,7 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Selected:
-    """A table, and what behind its name selects a part of it: at most one of the others is there."""
+    """A table, and the suffix of its name that selects a part of it: at most one of the others is set."""
 
     table: Table
     #: A metadata table, or ``changes``.
@@ -155,7 +155,7 @@ class CatalogNames:
         return Target(self.current, self.catalog(self.current), parts or self.namespace)
 
     def selected(self, target: Target, load: Callable[[Catalog, tuple[str, ...]], Table] | None = None) -> Selected:
-        """Load a table; behind its name may stand a metadata table, ``changes``, ``branch_b``, ``tag_t`` and so on.
+        """Load a table; its name may be followed by a metadata table, ``changes``, ``branch_b``, ``tag_t`` and so on.
 
         A table of the very name goes before, as in Java. ``t.files`` is of the table ``t`` in the current namespace if
         there is no namespace ``t``.

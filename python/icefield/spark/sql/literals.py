@@ -56,7 +56,7 @@ def _cast(text: str, kind: str) -> Expr:
 def _string_literal(value: str) -> Expr:
     if "\0" not in value:
         return exp.Literal.string(value)
-    # sqlglot writes \0, which together with digits behind it is another character to Spark.
+    # sqlglot writes \0, which together with digits after it is another character to Spark.
     parts = [exp.Literal.string(part).sql(dialect="spark")[1:-1] for part in value.split("\0")]
     return exp.Var(this="'" + "\\u0000".join(parts) + "'")
 

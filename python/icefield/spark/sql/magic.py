@@ -25,14 +25,14 @@ __all__ = ["load_ipython_extension"]
 def load_ipython_extension(ipython: Any) -> None:
     """Register ``%%icefield``; ``%load_ext icefield.spark.sql`` calls it.
 
-    The line names the variable of the session, by default the only one that there is, and behind ``>`` the variable
+    The line names the variable of the session, by default the only one that there is, and after ``>`` the variable
     that gets the rows: ``%%icefield session > flights``.
     """
 
     def run(line: str, cell: str) -> DataFrame | None:
         name, arrow, variable = (part.strip() for part in line.partition(">"))
         if arrow and not variable.isidentifier():
-            raise InvalidArgumentError(f"%%icefield: expected the name of a variable behind '>', got {variable!r}")
+            raise InvalidArgumentError(f"%%icefield: expected the name of a variable after '>', got {variable!r}")
         frame = _session(ipython.user_ns, name).sql(cell)
         if arrow:
             ipython.user_ns[variable] = frame

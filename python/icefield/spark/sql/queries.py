@@ -50,7 +50,7 @@ class TableUse:
     moment: Moment | None
     #: Whether the query gives it an alias.
     aliased: bool
-    #: Where an alias goes: behind TABLESAMPLE.
+    #: Where an alias goes: after TABLESAMPLE.
     alias_at: int = 0
     #: References to its columns with parts of the name before that of the table: where the latter begins.
     qualified: tuple[tuple[int, int], ...] = ()
@@ -153,7 +153,7 @@ def parsed(statement: Statement, piece: Piece, moments: dict[int, Moment] | None
     inside = [token for token in statement.tokens if piece.start <= token.start < piece.end]
     before = ""
     for token, after in pairwise(inside):
-        # TABLE t is a query, as FROM t is to sqlglot; both words have five letters with the blank behind FROM. Behind
+        # TABLE t is a query, as FROM t is to sqlglot; both words have five letters with the blank after FROM. After
         # these words it is the name of a table.
         is_word = token.kind == "word" and token.text.upper() == "TABLE" and before not in _BEFORE_NAME
         if is_word and after.kind in ("word", "quoted"):
@@ -281,7 +281,7 @@ def _behind_sample(statement: Statement, at: int) -> int:
 
 
 def _moments(statement: Statement, piece: Piece) -> Iterator[tuple[int, Moment]]:
-    """Find FOR VERSION AS OF and its likes behind a name; they are found by where that name ends."""
+    """Find FOR VERSION AS OF and its likes after a name; they are found by where that name ends."""
     cursor = Cursor(statement)
     before: Token | None = None
     while not cursor.at_end():

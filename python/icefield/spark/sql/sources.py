@@ -55,7 +55,7 @@ _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 
 
 def view_of(target: Target) -> View | None:
-    """Load the view of a name; None if there is none."""
+    """Load the view of this name; None if there is no such view."""
     try:
         return target.catalog.load_view(target.identifier)
     except (NotFoundError, UnsupportedFeatureError):
@@ -111,7 +111,7 @@ class Source:
     spark: SparkSession
     chosen: Selected
     as_of: int | str | datetime | None
-    #: Metadata columns that the rows have behind their own.
+    #: Metadata columns that the rows have after their own.
     places: tuple[str, ...] = ()
 
     @cached_property
@@ -124,7 +124,7 @@ class Source:
         return chosen_scan(self.spark, self.chosen.table, row_filter, taken, self.as_of, catalog=None, properties={})
 
     def star(self, qualifier: str) -> str:
-        """Return the columns that ``*`` stands for, without metadata columns, each behind a qualifier but the first."""
+        """Return the columns that ``*`` stands for, without metadata columns, all but the first qualified."""
         fields = [] if self.scan is None else self.scan.projection().fields
         return f", {qualifier}".join(quoted(field.name) for field in fields if field.name not in self.places)
 

@@ -179,7 +179,7 @@ def _due(end: float | None) -> float | None:
 
 
 def _expiry(token: str) -> float | None:
-    """Return when a JSON web token expires; None if it is none, or does not."""
+    """Return when a JSON web token expires; None if it is not one, or does not expire."""
     parts = token.split(".")
     if len(parts) != 3:  # noqa: PLR2004
         return None

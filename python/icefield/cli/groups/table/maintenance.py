@@ -236,7 +236,7 @@ def table_fsck(context: click.Context, name: str, level: CheckLevel, limit: int)
 def table_export(context: click.Context, name: str, file: str, ids: tuple[int, ...], values: bool) -> None:
     """Write the metadata of a table, without rows, into one file for a report of a fault.
 
-    Commands that look at tables take the file as TABLE. Without --values it tells no values of rows.
+    Commands that look at tables take the file as TABLE. Without --values it contains no values of rows.
     """
     done = table_of(context, name).export_metadata(file, snapshot_ids=ids, values=values)
     sentence = (

@@ -42,7 +42,7 @@ _MILLISECONDS = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
 
 
 def alter_table(cursor: Cursor) -> Alter:
-    """Return ALTER TABLE, behind these words."""
+    """Return ALTER TABLE, after these words."""
     name = cursor.name("a table")
     for words, action in _ACTIONS:
         if cursor.take(*words):
@@ -150,7 +150,7 @@ def _write(cursor: Cursor) -> AlterAction:
 
 
 def write_order(cursor: Cursor) -> WriteOrder:
-    """Return an order of writes, behind WRITE."""
+    """Return an order of writes, after WRITE."""
     distributed = ordered = locally = unordered = False
     order = None
     while True:

@@ -112,7 +112,7 @@ def _query(cursor: Cursor) -> Query:
         ):
             raise cursor.statement.refusal(
                 token.start,
-                f"{token.text.upper()} behind WITH or FROM is not supported: begin with {token.text.upper()}",
+                f"{token.text.upper()} after WITH or FROM is not supported: begin with {token.text.upper()}",
             )
         end = token.end
     return Query(Piece(start, end))

@@ -13,7 +13,7 @@ _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 
 
 def insert(cursor: Cursor) -> Insert:
-    """Return INSERT, behind this word."""
+    """Return INSERT, after this word."""
     overwrite = cursor.one_of("INTO", "OVERWRITE") == "OVERWRITE"
     if cursor.ahead("DIRECTORY") or cursor.ahead("LOCAL", "DIRECTORY"):
         raise cursor.statement.refusal(
@@ -66,7 +66,7 @@ def _query(cursor: Cursor) -> Piece:
 
 
 def delete(cursor: Cursor) -> Delete:
-    """Return DELETE, behind this word."""
+    """Return DELETE, after this word."""
     cursor.expect("FROM")
     name = cursor.name("a table")
     alias = _alias(cursor, "WHERE")
@@ -76,7 +76,7 @@ def delete(cursor: Cursor) -> Delete:
 
 
 def update(cursor: Cursor) -> Update:
-    """Return UPDATE, behind this word."""
+    """Return UPDATE, after this word."""
     name = cursor.name("a table")
     alias = _alias(cursor, "SET")
     cursor.expect("SET")
@@ -108,7 +108,7 @@ def _assignments(cursor: Cursor, *ends: tuple[str, ...]) -> tuple[Assignment, ..
 
 
 def merge(cursor: Cursor) -> Merge:
-    """Return MERGE, behind this word."""
+    """Return MERGE, after this word."""
     start = cursor.place
     evolve = cursor.take("WITH", "SCHEMA", "EVOLUTION")
     cursor.expect("INTO")

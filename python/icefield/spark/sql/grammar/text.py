@@ -302,7 +302,7 @@ class Cursor:
         return Name(tuple(parts), start, self.last_end)
 
     def string(self, what: str) -> str:
-        """Return the value of a string; strings behind each other are one."""
+        """Return the value of a string; strings next to each other are one."""
         texts = []
         while self.token.kind == "string":
             texts.append(self.next().text)

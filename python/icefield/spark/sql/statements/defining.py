@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["create_table", "drop_table", "namespaces", "truncate"]
 
-#: What Java's connector takes behind USING, and the file format that a table then has.
+#: What Java's connector takes after USING, and the file format that a table then has.
 _PROVIDERS = {"iceberg": None, "parquet": "parquet", "orc": "orc", "avro": "avro"}
 _FIRST_FIELD = 1000
 
