@@ -63,7 +63,7 @@ def summary_entries(properties: Mapping[str, object] | None, idempotency_key: st
     Raises
     ------
     InvalidArgumentError
-        If they are no mapping, a name is not a str, or a value is ``None``; if the key is empty.
+        If they are not a mapping, a name is not a str, or a value is ``None``; if the key is empty.
 
     """
     given: object = properties

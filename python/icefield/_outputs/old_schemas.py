@@ -1,4 +1,4 @@
-"""What a column is called in a snapshot that has another schema than the table has now, for errors."""
+"""Errors about columns that the table has now, but not in the snapshot that is read."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class AzureKeys(KeyManagementClient):
 
     Properties are those of Java's client: ``azure.keyvault.url`` and ``azure.keyvault.key-wrap-algorithm`` (by default
     ``RSA-OAEP-256``). The login is what ``azure.identity.DefaultAzureCredential`` finds. The id of a key is its name in
-    the vault. A vault decrypts by the newest version of a key; for keys with several versions, the id is
+    the vault. A vault decrypts with the newest version of a key; for keys with several versions, the id is
     ``name/version``.
 
     Parameters

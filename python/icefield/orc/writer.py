@@ -194,7 +194,7 @@ class ORCWriter:
     def close(self) -> None:
         """Write the rest, and make the file appear. A writer that is closed may be closed again."""
         if not self._closed:
-            # First, as it raises where rows are being written that wait for this call.
+            # Raises if this call comes from a write that is in progress, before anything changes.
             _ = self._writer.memory
             self._closed = True
             self._writer.close()

@@ -14,7 +14,7 @@ __all__ = ["RestCatalog"]
 class RestCatalog(RestViews):
     """A catalog behind the REST protocol of Iceberg.
 
-    The server is asked when something is wanted of it, and not before.
+    Nothing is sent to the server before something is asked of the catalog.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class Loaded(NamedTuple):
     response: CommitTableResponse
     vended: Vended
     etag: str | None
-    #: When it was given, in seconds of a clock that never goes back.
+    #: When it was given, in seconds of the monotonic clock.
     at: float
     #: Whether the server plans its scans; None if the answer does not say.
     planned: bool | None = None
@@ -109,7 +109,7 @@ class RestLoading(RestNamespaces):
         except CorruptDataError as error:
             raise CorruptDataError(f"{reply.asked}: {error}", error.file, error.place, error.offset) from error
         etag = reply.headers.get("etag", "")
-        # Otherwise it cannot be sent back.
+        # Any other ETag cannot be sent in a header.
         kept = etag if etag and etag.isascii() and etag.isprintable() else None
         return Loaded(CommitTableResponse(metadata, where), given, kept, time.monotonic(), planned)
 
@@ -198,7 +198,7 @@ class RestLoading(RestNamespaces):
         return merged if allowed is None else {**merged, "io.allowed-locations": allowed}
 
     def _storage_of(self, given: Vended, name: Identifier = (), location: str = "", uuid: str | None = None) -> Storage:
-        """Return the storage with what the server gave; the same for the same, as it keeps its connections.
+        """Return the storage with what the server gave; equal properties share one, which keeps its connections.
 
         Credentials that expire are those of one table, which its ``name`` renews.
         """
@@ -262,7 +262,7 @@ class RestLoading(RestNamespaces):
         return {404: lambda _: self._missing_table(namespace, name)}
 
     def _meant(self, namespace: Identifier, table: str) -> str:
-        # To look for similar names could list thousands.
+        # A search for similar names could list thousands.
         if len(namespace) > 1 and namespace[0] == self.name:
             return f"; leave out the name of the catalog: {dotted(namespace[1:], table)}"
         return ""
@@ -273,13 +273,13 @@ def _parts(reply: Reply) -> tuple[TableMetadata | None, dict[str, Any]]:
     read = TableMetadata.from_answer(reply.body)
     if read is not None:
         return read[0], json.loads(read[1])
-    # This says what is wrong with it.
+    # Parsing it here raises the error that says what is wrong with the answer.
     answer = reply.json()
     found = answer.get("metadata")
     return TableMetadata.from_json(found) if isinstance(found, dict) else None, answer
 
 
 def place_of(loaded: Loaded) -> tuple[str | None, str]:
-    """Return what credentials are given for."""
+    """Return what credentials belong to: the uuid and the location of a table."""
     metadata = loaded.response.metadata
     return metadata.table_uuid, metadata.location

@@ -59,11 +59,11 @@ def opened(
     catalog, properties
         The catalog of a name, as `icefield.load_catalog` takes it.
     arguments
-        Names of the keywords of the caller, for what is said of a mistyped one.
+        Names of the keywords of the caller, for the error about a mistyped one.
 
     """
     for name in properties:
-        # Taken for a property of the catalog, what was meant for the read or the write would vanish.
+        # An option of the read or the write that is taken for a property of the catalog would have no effect.
         if not is_catalog_property(name):
             nearest = get_close_matches(name, arguments, 1)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""
@@ -75,7 +75,7 @@ def opened(
             )
         return table
     if isinstance(table, BranchWork):
-        # Read or written as a table it would be main.
+        # Taken for a table, main would be read or written, unnoticed.
         raise ArgumentTypeError(
             f"expected a table, got its branch {table.name!r}: pass the table, with as_of={table.name!r} to read the "
             f"branch, branch={table.name!r} to write to it"
@@ -174,7 +174,7 @@ class SourceOptions:
     own: Mapping[str, str]
     properties: Mapping[str, str] = field(repr=False)
     summary: Mapping[str, str] = field(default_factory=dict)
-    #: All of them.
+    #: All options that were given.
     given: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -197,7 +197,7 @@ class SourceOptions:
         catalog = {name: value for name, value in lowered.items() if find(name) is None}
         own = {name: value for name, value in lowered.items() if name in _OWN}
         summary = {name.removeprefix(_SUMMARY): lowered[name] for name in lowered if name.startswith(_SUMMARY)}
-        # ``branch_b``, ``tag_x`` and so on behind the name of the table are as the options of the same meaning.
+        # ``branch_b``, ``tag_x`` and so on after the name of the table are as the options of the same meaning.
         name, _, last = table.rpartition(".")
         chosen = selector(last) if "." in name else None
         found = cls(table, lowered.get("catalog"), own, catalog, summary, lowered)
@@ -208,7 +208,7 @@ class SourceOptions:
         return replace(found, table=name, own={**own, _SELECTED[chosen[0]]: chosen[1]})
 
     def exists(self) -> bool:
-        """Return whether there is a table of the very name."""
+        """Return whether there is a table of exactly this name."""
         try:
             self.open()
         except NotFoundError:
@@ -254,7 +254,7 @@ class SourceOptions:
         """
         key = (self.catalog, *sorted(self.properties.items()))
         if key in _KEPT and monotonic() < _KEPT[key][0] + _KEPT_FOR:
-            # Where its login is no longer valid, a new one may be: a file of the configuration was changed.
+            # If its login is no longer valid, a new one may be, because the configuration file was changed.
             with suppress(IcefieldError):
                 return _KEPT[key][1].load_table(self.table)
         table = self.open()
@@ -381,7 +381,7 @@ class SourceOptions:
 
     @property
     def stream_limits(self) -> tuple[int | None, int | None]:
-        """Files and rows of a micro-batch, as far as they are limited."""
+        """The limits of files and rows of a micro-batch, if there are any."""
         limits = (self._integer(_STREAM[1]), self._integer(_STREAM[2]))
         for name, limit in zip(_STREAM[1:3], limits, strict=True):
             if limit is not None and limit <= 0:

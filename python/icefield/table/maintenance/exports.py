@@ -27,7 +27,7 @@ __all__ = ["MetadataExport"]
 _FORM, _CONTENTS, _METADATA = 1, "export.json", "metadata.json"
 #: Names of files in an export; nothing else is extracted.
 _NAME = re.compile(r"files/\d+/[^/\\\0]+", re.DOTALL)
-#: As much is extracted of one export: a small file may unpack to a very large one.
+#: Maximum bytes extracted from one export: a small file may unpack to a very large one.
 _MOST_BYTES = 16 << 30
 
 
@@ -110,7 +110,7 @@ def _contents(archive: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict[st
 def _extract(archive: zipfile.ZipFile, target: Path, path: str | os.PathLike[str]) -> None:
     files = [one for one in archive.infolist() if one.filename != _CONTENTS]
     for one in files:
-        # An export comes from somebody else: no name leads out of the folder.
+        # An export comes from somebody else, so no name may lead out of the folder.
         if one.filename != _METADATA and (
             not _NAME.fullmatch(one.filename) or Path(one.filename).name in {"", ".", ".."}
         ):

@@ -29,7 +29,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class RowChange:
-    """A change of rows, but for what it does: its branch, its options, and the key that makes it once."""
+    """What all changes of rows have: a branch, options, and the key that makes a change once."""
 
     #: The table, the branch or the transaction that is changed.
     target: ChangesData
@@ -62,7 +62,7 @@ class RowChange:
             return make(changes)
 
     def rows_once(self, make: Callable[[CoreRowChanges], _Result], unchanged: _Result) -> _Result:
-        """Make the change by the rows that it is about, as `once`."""
+        """Make a change of rows, as `once` does."""
         return self.once(lambda changes: make(self._rows_of(changes)), unchanged)
 
     def _rows_of(self, changes: CoreTransaction) -> CoreRowChanges:

@@ -28,8 +28,8 @@ class SnapshotOptions:
 class SnapshotChange(Change):
     """A change of files, in one snapshot.
 
-    A snapshot of a transaction is made when the change is committed to that; one that stands alone is made of the
-    table as the catalog then has it, and made again where another commit was first.
+    In a transaction the snapshot is made when the change is committed to it. A change on its own is applied to the
+    table as the catalog then has it, and applied again if another commit was faster.
     """
 
     def __init__(self, transaction: Staging, options: SnapshotOptions, *, standalone: bool, merge: bool = True) -> None:

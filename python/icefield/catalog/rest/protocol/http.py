@@ -39,7 +39,7 @@ _REPEATED = frozenset({408, 429, 502, 503, 504})
 _UNAUTHORIZED = frozenset({401, 419})
 #: The longest wait that a server may ask for, in seconds.
 _LONGEST_WAIT = 60.0
-#: The most bytes of an answer, after decompression.
+#: Maximum bytes of an answer, after decompression.
 _LARGEST_ANSWER = 1 << 30
 #: Shorter words of headers are names of kinds, such as ``Bearer``; shorter secrets are hidden where they are a word.
 _SHORTEST_SECRET = 7
@@ -51,14 +51,14 @@ _PASSWORDS = (
     "auth.oauth2.client-secret",
     "rest.client.proxy.password",
 )
-#: What a header may be called, and what it may say.
+#: Valid names and values of headers.
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?")
 _LOGGER = logging.getLogger("icefield")
 
 
 class UnansweredError(ServiceUnavailableError):
-    """A request without an answer; ``sent`` tells whether the server may have received it."""
+    """A request without an answer; ``sent`` is whether the server may have received it."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
@@ -125,7 +125,7 @@ class Http:
         repeatable
             Whether the server may receive it more than once.
         has_credentials
-            Whether it goes with credentials of its own, instead of those of the catalog.
+            Whether the request has credentials of its own, instead of those of the catalog.
 
         Raises
         ------
@@ -146,7 +146,7 @@ class Http:
             try:
                 reply = self._exchange(request, {**self._headers, **request.headers, **signed})
             except UnansweredError as error:
-                # What was not sent at all failed to connect, which is not mended by trying at once.
+                # A request that was never sent failed to connect: trying again at once does not help.
                 if not (error.sent and repeatable and error.__cause__ is not None and attempt < self._retries):
                     raise
                 wait, why, processed = _backoff(attempt), str(error), True

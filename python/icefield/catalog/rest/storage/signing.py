@@ -106,7 +106,7 @@ def signed_by(
     Raises
     ------
     IcefieldError
-        If the server does not sign it, or its answer is none.
+        If the server does not sign it, or its answer has no signed request.
 
     """
     method, region, uri, headers, body = request
