@@ -109,6 +109,7 @@ pub(super) fn of_foreign(
             *metrics.column_sizes.entry(column.id).or_default() += chunk.compressed_size();
             let Some(ty) = column.counted else { continue };
             let known = columns.entry(column.id).or_default();
+            // Other writers may count no NaNs, and a bound says nothing about them.
             known.nans_unknown |= chunk.statistics().and_then(Statistics::nan_count_opt).is_none();
             known.add(chunk, ty, modes.of(column.id), |statistics, ty| {
                 let (lower, upper) = if column.comparable { bounds(statistics, ty)? } else { return None };
@@ -136,6 +137,8 @@ struct Leaf<'a> {
     comparable: bool,
 }
 
+/// Collects the leaves of columns that the table has, and its variants. `counted` is false inside lists and maps, whose
+/// values are not one for each row.
 fn collect<'a>(
     fields: &Fields,
     schema: &'a Schema,
@@ -175,6 +178,7 @@ fn collect<'a>(
     }
 }
 
+/// Where a column chunk begins: at its dictionary page, if it has one.
 fn first_offset(chunk: &ColumnChunkMetaData) -> i64 {
     chunk
         .dictionary_page_offset()
@@ -219,6 +223,7 @@ impl ColumnMetrics {
             return;
         }
         let bounds = bounds(statistics, ty);
+        // A chunk of nulls and NaNs alone has no bounds, and does not widen those of the others.
         self.unbounded |= bounds.is_none() && chunk.num_values() > nulls.saturating_add(nans);
         if let Some((lower, upper)) = bounds {
             let below = self.lower.as_ref().is_none_or(|known| order::compare(ty, &lower, known).is_lt());
@@ -229,6 +234,7 @@ impl ColumnMetrics {
     }
 
     fn finish(self, id: i32, schema: &Schema, mode: MetricsMode, metrics: &mut FileMetrics) -> Result<()> {
+        // Readers would take a count of some row groups for that of the file.
         if self.unknown {
             return Ok(());
         }

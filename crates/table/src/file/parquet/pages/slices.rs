@@ -79,6 +79,7 @@ fn common_starts(
         let places = places.collect::<Option<Vec<_>>>()?;
         let starts: Option<Vec<u64>> = pages.iter().map(|page| u64::try_from(page.first_row_index).ok()).collect();
         let starts = starts?;
+        // If pages left gaps or overlapped, bytes would be read twice or not at all.
         let is_dense = places.windows(2).all(|pair| matches!(pair, [one, other] if one.1 == other.0))
             && places.last().is_some_and(|(_, end)| Some(*end) == start.checked_add(length));
         let is_ascending = starts.first() == Some(&0)
@@ -87,6 +88,7 @@ fn common_starts(
         if !is_dense || !is_ascending {
             return None;
         }
+        // The dictionary is what lies before the first page; every slice reads it again.
         dictionaries = dictionaries.saturating_add(places.first()?.0.checked_sub(start)?);
         let known: BTreeSet<u64> = starts.iter().copied().collect();
         common = Some(match common {

@@ -102,6 +102,7 @@ impl<'a> Distinct<'a> {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let door = Door { storage: self.storage, path: self.path, size: self.size };
+                // A Bloom filter answers for whole values only, so a prefix needs the dictionary.
                 let read = door.known(chunk, asked.is_empty(), bytes / SAVES);
                 entry.insert(read.map_err(|error| placed(error, group, chunk))?)
             }
@@ -111,6 +112,7 @@ impl<'a> Distinct<'a> {
             Some(Known::Bloom(filter)) => {
                 asked.is_empty() || asked.iter().any(|value| might_contain(filter, value, leaf, chunk))
             }
+            // Each value is tested as the bounds of a row group of one row.
             Some(Known::Dictionary(values)) => {
                 let test = InclusiveMetrics::new(&Expression::Predicate(Arc::clone(predicate)));
                 values.iter().any(|value| test.might_match(&Group::of(1, leaf, value)))

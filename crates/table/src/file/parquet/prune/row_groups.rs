@@ -84,6 +84,7 @@ impl Tested {
 /// `fields` are the file's columns with the ids they are read by; `schema` has the types that the filter is bound to.
 pub(in crate::file::parquet) fn tested(fields: &Fields, schema: &Schema, request: &Request) -> Vec<Tested> {
     let mut ids = InclusiveMetrics::new(&request.prune).field_ids();
+    // A constant replaces what the file may have under the same id.
     ids.retain(|id| !request.constants.contains(id));
     filtered(fields, schema, &ids)
 }
@@ -119,7 +120,8 @@ fn filtered(fields: &Fields, schema: &Schema, ids: &BTreeSet<i32>) -> Vec<Tested
     out
 }
 
-/// Whether the statistics of a stored column are valid bounds of a table type without conversion.
+/// Whether the statistics of a stored column are valid bounds of a table type without conversion: if the types are the
+/// same, or differ by a promotion that keeps the order.
 pub(in crate::file::parquet) fn comparable(stored: &Field, ty: &PrimitiveType) -> bool {
     use PrimitiveType as P;
     if let Some((_, stored)) = decimals::declared(stored) {

@@ -54,6 +54,7 @@ fn group(parts: &Fields, path: &mut Vec<Step>, next: &mut usize, out: &mut Vec<S
                     }
                 }
             }
+            // A list has no bounds here: all of its elements have one path.
             (name, ty) => {
                 let bits = match ty {
                     DataType::Int8 => Some(8),
@@ -104,6 +105,7 @@ pub(super) fn of_group(group: &RowGroupMetaData, shredded: &[Shredded]) -> Bound
                 statistics(leaf).and_then(Statistics::null_count_opt).and_then(|count| i64::try_from(count).ok());
             nulls.is_some() && nulls == group.columns().get(leaf).map(|column| column.num_values())
         };
+        // Values of other types are in `value`, and in no statistics of the typed column.
         if !one.value.is_none_or(is_empty) {
             continue;
         }
@@ -158,6 +160,7 @@ impl Shredded {
                 }
             }
             let (column, statistics) = chunk(self.typed)?;
+            // Without values the row group does not widen the bounds.
             if nulls(statistics)? == column.num_values() {
                 continue;
             }

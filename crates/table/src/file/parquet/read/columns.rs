@@ -135,6 +135,7 @@ pub(super) fn flat_column(
 ) -> Result<Option<Box<dyn FlatColumn>>> {
     let column = schema.column(leaf);
     let ty = fields.get(schema.get_column_root_idx(leaf)).map(|field| field.data_type());
+    // Lists, maps and structs need record assembly from levels, which is the parquet crate's.
     if column.max_rep_level() > 0 || column.max_def_level() > 1 || !schema.get_column_root(leaf).is_primitive() {
         return Ok(None);
     }
@@ -174,7 +175,7 @@ fn numbers<N: Number + 'static>(
     Some(Box::new(Column::new(chunks, column, Numbers::<N>::new(ty?.clone()))))
 }
 
-/// Whether the footer says that all pages of a column are PLAIN or dictionary-encoded.
+/// Whether the footer says that all pages of a column are PLAIN or dictionary-encoded; RLE is that of levels and keys.
 fn is_plain_or_keys(groups: &dyn RowGroups, leaf: usize) -> bool {
     let mut chunks = groups.row_groups().filter_map(|group| group.columns().get(leaf));
     chunks.all(|chunk| {

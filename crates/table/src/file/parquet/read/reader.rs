@@ -223,6 +223,7 @@ impl ParquetFile {
         let (numbers, position) = (self.row_numbers(), self.metadata.parquet_schema().num_columns());
         let leaves = request.leaves.iter().copied().filter(|leaf| *leaf != position).collect();
         let is_remote = self.storage.is_remote(&self.path);
+        // Remote slices are longer, because each is a request of its own.
         let cutting =
             Cutting { rows: request.batch_rows as u64, bytes: if is_remote { PIECE_BYTES } else { SLICE_BYTES } };
         let rows_of = |group: &usize| numbers.get(*group).map_or(0, |rows| rows.end - rows.start);

@@ -96,6 +96,7 @@ impl Layout {
         // Values that are not shredded need no assembly.
         let plain = plain.filter(|value| (0..array.len()).all(|row| array.is_null(row) || value.is_valid(row)));
         let mut out = Output::new(array.len());
+        // Neighbouring rows often have one dictionary. It is checked once, and the ids of fields in it are kept.
         let mut last: Option<Metadata<'_>> = None;
         for row in 0..array.len() {
             let fault = |message: String| Fault { row, message };
@@ -139,6 +140,7 @@ impl Layout {
 
 impl Group {
     fn plan(parts: &Fields, depth: usize) -> Result<Self, Misfit> {
+        // Plans and assembly recurse, and the file decides how deep.
         if depth > DEPTH {
             return Err(Misfit::Unsupported(format!("values shredded deeper than {DEPTH} levels")));
         }
@@ -315,6 +317,7 @@ fn write_object(
         for field in object.entries() {
             others.push(field.map_err(|error| error.to_string())?);
         }
+        // An object lists its fields by name, so both sources are merged in this order.
         others.sort_by_key(|(_, name, _)| *name);
     }
     let start = out.len();
@@ -328,6 +331,7 @@ fn write_object(
         while let Some(other) = others.next_if(|(_, name, _)| *name < field.name) {
             append(other, out, &mut places);
         }
+        // The column of a field takes precedence over the same field in `value`.
         while others.next_if(|(_, name, _)| *name == field.name).is_some() {}
         let place = out.len();
         if field.group.is_null(row) || !field.columns.write(row, metadata, out)? {

@@ -124,6 +124,7 @@ impl Bloom {
 
 /// The path in the file of a column named as in the table; `None` if the file has no such column.
 fn column_path(schema: &Schema, file: &SchemaDescriptor, name: &str) -> Option<ColumnPath> {
+    // By id, because paths in a file have levels that the table's names lack, such as `list`.
     let id = schema.find_by_name(name, true).ok()??.id;
     let columns = file.columns().iter();
     let mut found = columns.filter(|column| {
@@ -147,6 +148,7 @@ fn compression(properties: &StringMap) -> Result<Compression> {
             Compression::BROTLI(unsigned.map_or(Ok(BrotliLevel::default()), BrotliLevel::try_new).map_err(bad)?)
         }
         "snappy" => Compression::SNAPPY,
+        // Parquet deprecates its first LZ4, because writers frame it in different ways.
         "lz4" | "lz4_raw" => Compression::LZ4_RAW,
         _ => Compression::UNCOMPRESSED,
     })
@@ -172,7 +174,8 @@ fn blooms(properties: &StringMap) -> Result<Vec<Bloom>> {
     let bloom = |(column, _): (&str, bool)| {
         let fpp = PARQUET_BLOOM_FILTER_COLUMN_FPP_PREFIX.of(column, properties)?;
         let distinct = PARQUET_BLOOM_FILTER_COLUMN_NDV_PREFIX.of(column, properties)?;
-        // The number of values for which the largest filter has enough bits.
+        // The number of values for which the largest filter has enough bits. Each value sets eight of them in a
+        // split-block filter.
         let bits = PARQUET_BLOOM_FILTER_MAX_BYTES.read_size(properties)? as f64 * 8.0;
         let most = (-bits * (1.0 - fpp.powf(0.125)).ln() / 8.0).max(1.0) as u64;
         let distinct = match distinct {
