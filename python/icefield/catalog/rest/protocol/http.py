@@ -8,7 +8,6 @@ import logging
 import os
 import random
 import re
-import ssl
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from icefield._core import HIDDEN, __version__, shown_property
 from icefield._inputs.secrets import redacted_url
 from icefield._optional import require
 from icefield.catalog.rest.protocol.auth import HasToken
+from icefield.catalog.rest.protocol.connection import Connections
 from icefield.catalog.rest.protocol.locks import ProcessLock
 from icefield.catalog.rest.protocol.messages import Reply, Request, asked
 from icefield.catalog.rest.protocol.settings import flag, number, under
@@ -93,7 +93,7 @@ class Http:
         require("httpx")
         self._making = ProcessLock()
         #: By process and scheme; certificates are read for ``https`` only.
-        self._clients: dict[tuple[int, str], httpx.Client] = {}
+        self._clients: dict[tuple[int, str], Connections] = {}
 
     def close(self) -> None:
         """Close the connections; the next request opens new ones."""
@@ -193,9 +193,7 @@ class Http:
         library = require("httpx")
         what = asked(request)
         try:
-            client = self._opened(request.url.partition(":")[0].lower())
-            made = client.build_request(request.method, request.url, headers=headers, content=request.body or None)
-            answer = client.send(made, stream=True)
+            answer = self._opened(request.url.partition(":")[0].lower()).open(request, headers)
             try:
                 body = self._body(answer, what)
             finally:
@@ -211,7 +209,10 @@ class Http:
             raise UnansweredError(_text(what, "the answer cannot be decompressed", error), sent=True) from None
         except library.HTTPError as error:
             raise UnansweredError(_text(what, "the connection broke", error), sent=True) from error
-        found = {name.lower(): value for name, value in answer.headers.items()}
+        found: dict[str, str] = {}
+        for raw, value in answer.headers.raw:
+            name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
+            found[name] = f"{found[name]}, {text}" if name in found else text
         if 300 <= answer.status_code < 400 and answer.status_code != 304:  # noqa: PLR2004
             # Following it could carry the credentials elsewhere.
             where = redacted_url(found.get("location", "nowhere"))
@@ -231,25 +232,15 @@ class Http:
                 raise UnansweredError(f"{what}: the answer is larger than {_LARGEST_ANSWER:,} bytes", sent=True)
         return bytes(body)
 
-    def _opened(self, scheme: str) -> httpx.Client:
+    def _opened(self, scheme: str) -> Connections:
         # A child must not use the connections of its parent.
         key = os.getpid(), scheme
         with self._making:
             if (found := self._clients.get(key)) is None:
-                found = self._clients[key] = self._made(is_secure=scheme == "https")
+                found = self._clients[key] = Connections(
+                    self._properties, is_secure=scheme == "https", silence=self._silence, connect=self._connect
+                )
             return found
-
-    def _made(self, *, is_secure: bool) -> httpx.Client:
-        library = require("httpx")
-        most = number(self._properties, "rest.client.max-connections", 100, least=1)
-        client: httpx.Client = library.Client(
-            verify=_verification(self._properties) if is_secure else False,
-            proxy=_proxy(self._properties),
-            timeout=library.Timeout(self._silence, connect=self._connect),
-            limits=library.Limits(max_connections=most, max_keepalive_connections=most, keepalive_expiry=30),
-            follow_redirects=False,
-        )
-        return client
 
 
 @contextmanager
@@ -347,42 +338,4 @@ def _headers(properties: Mapping[str, str]) -> dict[str, str]:
             raise InvalidArgumentError(f"catalog property header.{name}: not the name of an HTTP header")
         if value and not _VALUE.fullmatch(value):
             raise InvalidArgumentError(f"catalog property header.{name}: not the value of an HTTP header")
-    return made
-
-
-def _verification(properties: Mapping[str, str]) -> ssl.SSLContext | bool:
-    """Return how certificates of the server are checked, with the certificate of this client if there is one."""
-    # PyIceberg turns it off by `ssl.cabundle: False`.
-    if not flag(properties, "tls.verify", True) or properties.get("ssl.cabundle", "").lower() == "false":  # noqa: FBT003
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    elif bundle := properties.get("ssl.cabundle"):
-        try:
-            is_folder = os.path.isdir(bundle)  # noqa: PTH112
-            context = ssl.create_default_context(
-                cafile=None if is_folder else bundle, capath=bundle if is_folder else None
-            )
-        except (OSError, ssl.SSLError) as error:
-            raise InvalidArgumentError(f"catalog property ssl.cabundle={bundle}: {error}") from None
-    elif "ssl.client.cert" not in properties:
-        return True
-    else:
-        context = require("httpx").create_ssl_context()
-    if certificate := properties.get("ssl.client.cert"):
-        try:
-            context.load_cert_chain(certificate, properties.get("ssl.client.key"))
-        except (OSError, ssl.SSLError) as error:
-            raise InvalidArgumentError(f"catalog property ssl.client.cert={certificate}: {error}") from None
-    return context
-
-
-def _proxy(properties: Mapping[str, str]) -> httpx.Proxy | None:
-    host, port = properties.get("rest.client.proxy.hostname"), properties.get("rest.client.proxy.port")
-    if not host:
-        return None
-    user, password = properties.get("rest.client.proxy.username"), properties.get("rest.client.proxy.password")
-    made: httpx.Proxy = require("httpx").Proxy(
-        f"http://{host}:{port or 80}", auth=(user, password or "") if user is not None else None
-    )
     return made
