@@ -100,7 +100,7 @@ def load_catalog(name: str | None = None, **properties: str | None) -> Catalog:
     else:
         kind = _kind(name, merged)
         if kind in OWN_KINDS:
-            check_properties(merged)
+            check_properties(merged, kind)
         made = class_of_kind(kind)(name, **merged)
     # A wrong name is better found now than after the first commit.
     _ = made.metrics_reporter

@@ -14,6 +14,9 @@ from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 
 __all__ = ["PROPERTIES", "CatalogProperty", "check", "is_catalog_property"]
 
+#: The class of PyIceberg that has the server sign requests to S3.
+REST_SIGNER = "S3V4RestSigner"
+
 Effect = Literal["honoured", "harmless", "refused"]
 
 
@@ -102,8 +105,8 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         """,
     ),
     (
-        "refused",
-        "set s3.remote-signing-enabled where the server of a REST catalog signs requests",
+        "honoured",
+        "Of REST catalogs, where `S3V4RestSigner` means s3.remote-signing-enabled; anything else is refused.",
         """
         s3.signer
         """,
@@ -269,8 +272,8 @@ def _find(name: str) -> CatalogProperty | None:
     return max(fitting, key=lambda known: len(known.name), default=None)
 
 
-def check(properties: Mapping[str, str]) -> None:
-    """Refuse properties that cannot be honoured, and names close to known ones.
+def check(properties: Mapping[str, str], kind: str) -> None:
+    """Refuse properties that a catalog of a kind cannot honour, and names close to known ones.
 
     Raises
     ------
@@ -284,3 +287,9 @@ def check(properties: Mapping[str, str]) -> None:
             raise InvalidArgumentError(f"unknown catalog property {name}; did you mean {nearest}?")
         if known is not None and known.effect == "refused":
             raise UnsupportedFeatureError(f"catalog property {name}: {known.why}")
+    signer = properties.get("s3.signer", REST_SIGNER)
+    if signer != REST_SIGNER or ("s3.signer" in properties and kind != "rest"):
+        raise UnsupportedFeatureError(
+            f"catalog property s3.signer={signer}: only {REST_SIGNER} of REST catalogs is supported, whose servers "
+            "sign requests"
+        )

@@ -357,7 +357,8 @@ def test_every_one_of_these_is_refused_before_a_request(server: Server) -> None:
         ({"uri": server.uri, "token": "hush-hush\n"}, "cannot be sent as the header authorization: .* a line break"),
         ({"uri": server.uri, "token": "hush hüsh"}, "cannot be sent as the header authorization: .* not ASCII"),
         ({"uri": server.uri, "token": ""}, "cannot be sent as the header authorization: they are empty"),
-        ({"uri": server.uri, "s3.signer": "S3V4RestSigner"}, "set s3.remote-signing-enabled"),
+        ({"uri": server.uri, "s3.signer": "Mine"}, "s3.signer=Mine: only S3V4RestSigner of REST catalogs"),
+        ({"type": "in-memory", "s3.signer": "S3V4RestSigner"}, "only S3V4RestSigner of REST catalogs"),
         ({"uri": server.uri, "rest.client.max-retries": "-1"}, "max-retries"),
     ]
     for properties, says in refused:

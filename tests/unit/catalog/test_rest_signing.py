@@ -15,6 +15,7 @@ from icefield.catalog.rest.storage.signing import signing_of, url_of
 from worlds.servers.rest import Answer, Server, error
 
 SIGNS = {"s3.remote-signing-enabled": "true"}
+SIGNER = {"s3.signer": "S3V4RestSigner"}
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,11 @@ SIGNS = {"s3.remote-signing-enabled": "true"}
         ({}, LOCATION, SIGNS, True),
         ({}, LOCATION, {}, False),
         ({"config": {"s3.remote-signing-enabled": "false"}}, LOCATION, SIGNS, False),
+        # As PyIceberg calls it.
+        ({"config": SIGNER}, LOCATION, {}, True),
+        ({}, LOCATION, SIGNER, True),
+        ({"config": {"s3.remote-signing-enabled": "false"}}, LOCATION, SIGNER, False),
+        ({}, LOCATION, {"s3.signer": "Other"}, False),
         ({"config": SIGNS}, "gs://b/t", {}, False),
         # With keys each request is one, and not two.
         ({"config": SIGNS}, LOCATION, {"s3.access-key-id": "mine"}, False),

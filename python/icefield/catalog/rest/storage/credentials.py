@@ -19,6 +19,8 @@ _NOT_OF_SERVER = ("proxy-uri",)
 _EXPIRIES = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms.")
 #: Whether the server signs each request to S3.
 _SIGNED = "s3.remote-signing-enabled"
+#: The same by the names of PyIceberg.
+_SIGNER = ("s3.signer", "S3V4RestSigner")
 #: Properties that are credentials of S3.
 _S3_KEYS = ("s3.access-key-id", "client.access-key-id", "s3.role-arn", "client.role-arn", "s3.anonymous")
 #: The credentials of each store; ``client.`` is another prefix of those of S3, and an account may follow a last dot.
@@ -116,7 +118,7 @@ def _for(answer: Mapping[str, Any], location: str, own: Mapping[str, str]) -> Ve
     signing: Signing | None = None
     # Keys make one request of each, and not two.
     if (
-        {**own, **found}.get(_SIGNED, "").lower() == "true"
+        _is_signed({**own, **found})
         and location.startswith(("s3:", "s3a:", "s3n:"))
         and not any(name in {**own, **found} for name in _S3_KEYS)
     ):
@@ -178,6 +180,13 @@ def _of_location(answer: Mapping[str, Any], location: str) -> dict[str, str]:
 def now_ms() -> float:
     """Return the time in milliseconds from the epoch."""
     return time.time() * 1000
+
+
+def _is_signed(properties: Mapping[str, str]) -> bool:
+    if _SIGNED in properties:
+        return properties[_SIGNED].lower() == "true"
+    name, value = _SIGNER
+    return properties.get(name) == value
 
 
 def _storage(properties: Mapping[str, str]) -> dict[str, str]:
