@@ -71,7 +71,7 @@ def once(batch: DataFrame, batch_id: int, name: str = "") -> dict[str, Any]:
 
 
 def epoch(query_id: str, epoch_id: int, name: str = "") -> Once:
-    """Return the keywords of a change by an epoch of a query."""
+    """Return the keywords that make the change of an epoch of a query once."""
     key = f"spark/{query_id}/{epoch_id}" + (f"/{name}" if name else "")
     return Once(idempotency_key=key, snapshot_properties={_QUERY: query_id, _EPOCH: str(epoch_id)})
 

@@ -1,5 +1,5 @@
-//! Checks the rows of a file against its entry in a manifest: how many they are, and their partition. What it says of
-//! columns: `columns.rs`.
+//! Checks the rows of a file against its entry in a manifest: their number and their partition. `columns.rs` checks what
+//! the entry says about columns.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -25,7 +25,7 @@ class _Cloud(ABC):
     """A token of a cloud, which its library renews."""
 
     is_lasting = False
-    #: For messages.
+    #: The name of the cloud in messages.
     _name = ""
 
     def __init__(self) -> None:
