@@ -292,6 +292,8 @@ test-random: need-rust $(STAMPS)/extension $(STAMPS)/java $(JAVA_VENV)/installed
 		tests/interop/test_statements_beside_java.py tests/interop/test_compaction_beside_java.py \
 		tests/interop/test_maintained_golden_tables.py tests/laws tests/hostile/test_delete_mutants.py tests/hostile/test_killed_writers.py \
 		tests/unit/test_variants.py
+	$(call say,PyIceberg's tests of its REST client)
+	@$(BIN)/python .ci/pyiceberg-rest/run.py
 	$(call say,all golden commits and filters; executors that are killed; all golden tables and filters in Spark)
 	@ICEFIELD_ALL_CASES=1 $(PYTEST) -q -n 2 --dist worksteal tests/golden
 	@ICEFIELD_CLUSTER=all ICEFIELD_ALL_CASES=1 $(SPARK_ENV) $(PYTEST) -q tests/spark/clusters \
