@@ -79,7 +79,8 @@ class ViewVersion:
     Parameters
     ----------
     queries, representations
-        The query by its dialect, or as PyIceberg has it: a list of `SQLViewRepresentation`. One of both.
+        The query by its dialect, or as PyIceberg has it: a list of `SQLViewRepresentation`, or of dicts with
+        these fields. One of both.
     default_namespace
         Where names of one part in the query are found.
     default_catalog
@@ -110,7 +111,7 @@ class ViewVersion:
         schema_id: int = 0,
         timestamp_ms: int = 0,
         *,
-        representations: Iterable[SQLViewRepresentation] | None = None,
+        representations: Iterable[SQLViewRepresentation | Mapping[str, str]] | None = None,
     ) -> None:
         if (queries is None) == (representations is None):
             raise InvalidArgumentError("expected the queries by their dialects, or representations, and not both")
@@ -179,13 +180,23 @@ class ViewVersion:
         return made
 
 
-def _by_dialect(representations: Iterable[SQLViewRepresentation]) -> dict[str, str]:
+def _by_dialect(representations: Iterable[SQLViewRepresentation | Mapping[str, str]]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for one in representations:
+    for given in representations:
+        one = _representation(given) if isinstance(given, Mapping) else given
         if one.dialect in found:
             raise _two_queries(one.dialect)
         found[one.dialect] = one.sql
     return found
+
+
+def _representation(given: Mapping[str, str]) -> SQLViewRepresentation:
+    try:
+        return SQLViewRepresentation(**{"type": "sql", **given})  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidArgumentError(
+            f"a representation of a view has the fields type, sql and dialect, got {', '.join(map(str, given))}"
+        ) from None
 
 
 def _two_queries(dialect: str) -> InvalidArgumentError:

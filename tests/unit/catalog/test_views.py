@@ -326,6 +326,14 @@ def test_a_version_is_an_argument_too(catalog: ice.Catalog) -> None:
     assert found.summary == {"engine-name": "mine"}
 
 
+def test_representations_may_be_dicts() -> None:
+    given = {"type": "sql", "sql": "SELECT 1 AS id", "dialect": "spark"}
+    assert ViewVersion(representations=[given]) == ViewVersion({"spark": "SELECT 1 AS id"})
+    for wrong in [{"sql": "SELECT 1"}, {**given, "engine": "x"}]:
+        with pytest.raises(errors.InvalidArgumentError, match="the fields type, sql and dialect, got "):
+            ViewVersion(representations=[wrong])
+
+
 def test_a_version_as_pyiceberg_writes_it(catalog: ice.Catalog) -> None:
     version = ViewVersion(
         schema_id=1,
