@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from icefield._core import Storage, TableState
@@ -14,7 +17,7 @@ from icefield.catalog.locations import absolute_location
 from icefield.catalog.migration import MigrationRequest, migrate_folder
 from icefield.catalog.profiles import with_profile
 from icefield.encryption.registry import client_of
-from icefield.errors import InvalidArgumentError, NoSuchNamespaceError, TableAlreadyExistsError
+from icefield.errors import InvalidArgumentError, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
 from icefield.metrics import commit_report, reporter_of, scan_report, takes_reports
 from icefield.table import CreateTableTransaction, Table, Transaction
 from icefield.table.catalog import (
@@ -240,6 +243,54 @@ class Catalog(TableCatalog[Table, Transaction, CreateTableTransaction]):
         """
         found = self.load_table_metadata(identifier)
         return self._opened(identifier, TableState.of(self.storage, found.metadata_location, found.metadata))
+
+    def load_tables(
+        self, identifiers: Iterable[IdentifierLike], *, workers: int = 8, missing_ok: bool = False
+    ) -> Iterator[Table]:
+        """Load many tables, several at a time, and yield them in the order of their names.
+
+        Most of the time of loading a table is that of waiting for a server, or for the storage of its metadata file.
+
+        Parameters
+        ----------
+        identifiers
+            Their names, such as those of `list_tables`.
+        workers
+            How many are loaded at a time.
+        missing_ok
+            Leave out tables that do not exist, as those that were dropped since they were listed.
+
+        Raises
+        ------
+        NoSuchTableError
+            If a table does not exist; those before it have been yielded.
+
+        Examples
+        --------
+        >>> for table in catalog.load_tables(catalog.list_tables("nyc")):  # doctest: +SKIP
+        ...     print(table.name(), len(table.snapshots()))
+
+        """
+        if workers < 1:
+            raise InvalidArgumentError(f"workers: expected at least 1, got {workers}")
+        return self._loaded(iter(identifiers), workers, missing_ok=missing_ok)
+
+    def _loaded(self, names: Iterator[IdentifierLike], workers: int, *, missing_ok: bool) -> Iterator[Table]:
+        from concurrent.futures import ThreadPoolExecutor  # few programs need it
+
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="icefield-load")
+        try:
+            # As many again wait in line, so that no worker waits for what is made of the tables.
+            begun = deque(pool.submit(self.load_table, name) for name in islice(names, 2 * workers))
+            made: list[Table] = []
+            while begun:
+                with suppress(*((NoSuchTableError,) if missing_ok else ())):
+                    made.append(begun.popleft().result())
+                if made:
+                    yield made.pop()
+                begun.extend(pool.submit(self.load_table, name) for name in islice(names, 1))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def table_at(self, identifier: IdentifierLike, metadata_location: str) -> Table:
         """Return a table of this catalog as a metadata file describes it; your own catalog may use it.

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import pyarrow as pa
 import pytest
 
+import icefield as ice
 from icefield.catalog.rest.protocol.auth import Nothing
 from icefield.catalog.rest.protocol.http import Http
 from icefield.catalog.rest.protocol.messages import Request
-from icefield.errors import ServiceUnavailableError
+from icefield.errors import InvalidArgumentError, NoSuchTableError, ServiceUnavailableError
 from worlds.servers.rest import Asked, Server
 
 
@@ -75,3 +77,40 @@ def test_headers_that_come_twice_are_one(server: Server, monkeypatch: pytest.Mon
     monkeypatch.setattr(server, "usual", answered)
     reply = Http({}, Nothing()).send(Request("GET", f"{server.uri}/v1/config"), repeatable=True)
     assert reply.headers["x-one"] == "a, b"
+
+
+def test_tables_are_loaded_several_at_a_time(server: Server) -> None:
+    catalog = ice.load_catalog("c", uri=server.uri)
+    names = [("n", f"t{number}") for number in range(12)]
+    for name in names:
+        catalog.create_table(name, pa.schema({"id": pa.int64()}))
+    # No answer comes before there are as many requests.
+    together = threading.Barrier(4, timeout=20)
+    most, now, counting = [0], [0], threading.Lock()
+
+    def wait(asked: Asked) -> None:
+        if asked.method == "GET" and "/tables/" in asked.path:
+            with counting:
+                now[0] += 1
+                most[0] = max(most[0], now[0])
+            together.wait()
+            with counting:
+                now[0] -= 1
+
+    server.instead.append(wait)
+    assert [table.name() for table in catalog.load_tables(names, workers=4)] == names
+    assert most == [4]
+    server.instead.clear()
+    catalog.drop_table(names[2])
+    assert [table.name() for table in catalog.load_tables(names, missing_ok=True)] == names[:2] + names[3:]
+    found: list[tuple[str, ...]] = []
+    with pytest.raises(NoSuchTableError, match="t2"):
+        found.extend(table.name() for table in catalog.load_tables(names))
+    assert found == names[:2]
+    loading = catalog.load_tables(iter(names), workers=1)
+    assert next(loading).name() == names[0]
+    loading.close()  # type: ignore[attr-defined]
+    assert not [one for one in threading.enumerate() if one.name.startswith("icefield-load")]
+    with pytest.raises(InvalidArgumentError, match="workers: expected at least 1, got 0"):
+        catalog.load_tables(names, workers=0)
+    assert list(catalog.load_tables([])) == []
