@@ -387,6 +387,50 @@ def test_rows_of_delete_files_are_read(world: World) -> None:
     assert (report.files, report.rows) == (3, 4 + 1 + 1)
 
 
+def metadata_file_before(table: ice.Table) -> Path:
+    return local(table.metadata_log()[0].metadata_file)
+
+
+def vector_file(table: ice.Table) -> Path:
+    return local(table.inspect.delete_files()["file_path"][0].as_py())
+
+
+@pytest.mark.parametrize("level", LEVELS[1:])
+@pytest.mark.parametrize(
+    ("place", "check", "first_level"),
+    [
+        (manifest_list, "manifest-list-missing", "manifests"),
+        (manifest, "manifest-missing", "manifests"),
+        (data_file, "file-missing", "files"),
+        (vector_file, "file-missing", "files"),
+        (statistics, "statistics-missing", "files"),
+        (metadata_file_before, "metadata-log-missing", "files"),
+    ],
+)
+def test_a_directory_in_place_of_a_file_is_a_missing_file(
+    world: World, place: Callable[[ice.Table], Path], check: str, first_level: CheckLevel, level: CheckLevel
+) -> None:
+    """Reading one is an error of the file system, which ended the check as if the store did not answer."""
+    table = world.sound()
+    at = place(table)
+    at.unlink()
+    at.mkdir()
+    found = [one for one in table.fsck(level).findings if one.check == check]
+    assert len(found) == (LEVELS.index(level) >= LEVELS.index(first_level)), found
+    assert all((local(one.file), one.found) == (at, "a directory") for one in found)
+
+
+@pytest.mark.parametrize("equality", [False, True])
+def test_a_directory_in_place_of_a_delete_file_is_a_missing_file(world: World, equality: bool) -> None:
+    table = sound_deletes(world)
+    rows = table.inspect.delete_files().to_pylist()
+    (at,) = (local(row["file_path"]) for row in rows if bool(row["equality_ids"]) == equality)
+    at.unlink()
+    at.mkdir()
+    found = [(one.check, local(one.file), one.found) for one in table.fsck("rows").findings]
+    assert found == [("file-missing", at, "a directory")]
+
+
 def test_findings_are_counted_beyond_those_returned(world: World) -> None:
     table = entry(lambda f: f.update(sort_order_id=3, split_offsets=[40, 4]))(world)
     report = table.fsck(max_findings=1)

@@ -367,13 +367,16 @@ impl Storage {
         at.is_some_and(|at| std::fs::symlink_metadata(&at.key).is_ok_and(|found| found.is_symlink()))
     }
 
+    /// The kind of a local path that is not a regular file, such as a directory; `None` if it does not exist.
+    pub(crate) fn other_than_file(&self, path: &str) -> Option<&'static str> {
+        let at = self.resolve(path).ok().filter(|at| at.scheme == Scheme::File)?;
+        local::other_than_file(at.key.as_ref())
+    }
+
     /// Whether an object exists.
     pub fn exists(&self, path: &str) -> Result<bool> {
-        match self.size(path) {
-            Ok(_) => Ok(true),
-            Err(Error::NotFound { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
+        let found = self.size(path).map(|_| true);
+        found.or_else(|error| matches!(error, Error::NotFound { .. }).then_some(false).ok_or(error))
     }
 
     /// Reads one range of bytes.

@@ -75,7 +75,8 @@ fn small_files(survey: &Survey) -> Option<Advice> {
     (spared > 0).then(|| Advice {
         name: "small-files",
         message: format!(
-            "{files} data files in {partitions} partitions are smaller than 3/4 of {} bytes",
+            "{files} data files in {partitions} {} are smaller than 3/4 of {} bytes",
+            if partitions == 1 { "partition" } else { "partitions" },
             survey.target
         ),
         bytes,

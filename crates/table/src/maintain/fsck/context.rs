@@ -269,10 +269,16 @@ impl<'a> Check<'a> {
         state.failed.is_none()
     }
 
+    /// Returns what a path has instead of a file after a failed read; `None` if it may have the file.
+    pub(super) fn in_its_place(&self, path: &str, error: &Error) -> Option<&'static str> {
+        let other = self.storage.other_than_file(path);
+        other.or_else(|| matches!(error, Error::NotFound { .. }).then_some("nothing"))
+    }
+
     /// Notes a failed read: a finding if the file is to blame, otherwise the end of the check.
     pub(super) fn unread(&'a self, at: At<'a>, missing: &'static str, unreadable: &'static str, error: Error) {
         match error {
-            Error::NotFound { .. } => at.error(missing, "", "a file", "nothing"),
+            error if let Some(found) = self.in_its_place(at.file, &error) => at.error(missing, "", "a file", found),
             // A store that does not answer says nothing about its files.
             Error::Storage { .. }
             | Error::Refused(_)

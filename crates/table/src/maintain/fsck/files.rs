@@ -208,8 +208,10 @@ pub(super) fn check_of_table(check: &Check<'_>) {
         match check.storage.size(path) {
             Ok(size) if i64::try_from(size) == Ok(expected) => return Some(size),
             Ok(size) => at.warning(wrong, field, size, expected),
-            Err(Error::NotFound { .. }) => at.warning(missing, "", "a file", "nothing"),
-            Err(error) => check.unread(at, missing, missing, error),
+            Err(error) => match check.in_its_place(path, &error) {
+                Some(found) => at.warning(missing, "", "a file", found),
+                None => check.unread(at, missing, missing, error),
+            },
         }
         None
     };
@@ -242,8 +244,10 @@ pub(super) fn check_of_table(check: &Check<'_>) {
     }
     let log: Vec<&str> = reachable::metadata_log(check.metadata).collect();
     side_by_side(check.storage, check.metadata.location(), &log, |path| {
-        if let Ok(false) = check.storage.exists(path) {
-            check.at(path, check.location).warning("metadata-log-missing", "metadata-log", "a file", "nothing");
+        if let Err(error) = check.storage.size(path)
+            && let Some(found) = check.in_its_place(path, &error)
+        {
+            check.at(path, check.location).warning("metadata-log-missing", "metadata-log", "a file", found);
         }
     });
 }

@@ -84,6 +84,12 @@ fn regular(path: &Path, about: &fs::Metadata) -> Result<u64> {
     Err(Error::Storage { path: path.display().to_string(), operation: "read", message })
 }
 
+/// The kind of a path that is not a regular file, such as a directory; `None` if it does not exist.
+pub(in crate::storage) fn other_than_file(path: &Path) -> Option<&'static str> {
+    let about = fs::metadata(path).ok()?;
+    (!about.is_file()).then(|| kind(&about))
+}
+
 fn kind(about: &fs::Metadata) -> &'static str {
     if about.is_dir() {
         return "a directory";
