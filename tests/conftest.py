@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -50,6 +51,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker(mark) and item.path.relative_to(Path(__file__).parent).parts[0] not in folders:
                 raise pytest.UsageError(f"{item.nodeid}: tests with the mark {mark} are run in {sorted(folders)} only")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collected tests out of the garbage collector: `gc.collect()` would walk all of them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_teststatus(report: Any) -> tuple[str, str, str] | None:
