@@ -119,7 +119,8 @@ def test_names_for_the_users_of_pyiceberg_are_names_of_pyiceberg() -> None:
     listed = (ROOT / "tests" / "unit" / "public_api.txt").read_text()
     addresses = [line.split()[0] for line in listed.partition("\nother addresses\n")[2].splitlines()]
     longer = [address.removeprefix("icefield.").rpartition(".")[::2] for address in addresses]
-    theirs = [(module, name) for module, name in longer if module]
+    # Of our own module for ORC, the short name of a class.
+    theirs = [(module, name) for module, name in longer if module and (module, name) != ("orc", "Writer")]
     for module, names in re.findall(r"^icefield\.(\S+), for PyIceberg's users\n((?:  .+\n)+)", listed, re.MULTILINE):
         theirs += [(module, name) for name in re.findall(r"^  (?:class )?(\w+)", names, re.MULTILINE)]
     assert len(theirs) > 80

@@ -23,6 +23,7 @@ __all__ = [
     "ORCFile",
     "ORCWriter",
     "Problem",
+    "Writer",
     "check",
     "convert",
     "json_lines",
@@ -31,3 +32,6 @@ __all__ = [
     "read_table",
     "write_table",
 ]
+
+#: The shorter name of `ORCWriter`.
+Writer = ORCWriter
