@@ -113,6 +113,49 @@ def test_chosen_snapshots(tmp_path: Path) -> None:
             table.export_metadata(path)
 
 
+@pytest.mark.parametrize("values", [False, True])
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_what_is_left_out_is_no_damage(tmp_path: Path, version: int, values: bool) -> None:
+    table = make(tmp_path, version)
+    first, second = (one.snapshot_id for one in table.snapshots()[:2])
+    with table.manage_snapshots() as change:
+        change.create_branch(first, "audit").create_tag(second, "second")
+    table.append(pa.table({"id": [9], "city": ["Rome"]}), branch="audit")
+    table.maintenance.compute_table_stats(["id"])
+    table.maintenance.compute_partition_stats()
+    refs = table.refs()
+    for number, chosen in enumerate([[], [first], [refs["audit"].snapshot_id, second]]):
+        path = tmp_path / f"{number}.zip"
+        table.export_metadata(path, snapshot_ids=chosen, values=values)
+        opened = ice.Table.from_export(path, tmp_path / str(number))
+        assert opened.refs() == refs
+        report = opened.fsck()
+        assert not report.findings
+        assert report.manifests
+        assert "damage" not in {one.name for one in opened.doctor()}
+        for level in ("files", "footers", "rows"):
+            with pytest.raises(ice.InvalidArgumentError, match="is an export without data files"):
+                opened.fsck(level)  # type: ignore[arg-type]
+        # An export of an export has what that had.
+        again = ice.Table.from_export(path).export_metadata(tmp_path / f"{number}-again.zip", snapshot_ids=chosen)
+        assert not ice.Table.from_export(again.path).fsck().findings
+        # What the export should have is damage if it is gone.
+        for gone in (tmp_path / str(number) / "files").rglob("snap-*"):
+            gone.unlink()
+        assert {one.check for one in opened.fsck().findings} == {"manifest-list-missing"}
+
+
+def test_a_table_without_snapshots(tmp_path: Path) -> None:
+    catalog = ice.load_catalog("own", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "w"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
+    table.export_metadata(tmp_path / "t.zip")
+    opened = ice.Table.from_export(tmp_path / "t.zip")
+    assert opened.properties["icefield.export.snapshots"] == ""
+    assert opened.fsck().ok
+    assert "damage" not in {one.name for one in opened.doctor()}
+
+
 GOOD: dict[str, Any] = {"export.json": json.dumps({"form": 1, "folders": {}}), "metadata.json": "{}"}
 
 

@@ -3,7 +3,7 @@
 //! Bounds, partition values and paths contain values of rows, so they are left out unless they are asked for. Without
 //! them manifests are written again; with them they are copied byte for byte.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
 use icefield_format::Limits;
@@ -26,6 +26,8 @@ const ROOT: &str = "file:///icefield-export";
 const KEPT_PROPERTIES: &[&str] = &["write.", "read.", "commit.", "history.", "gc.", "compatibility.", "format-version"];
 /// Entries of summaries that are not numbers.
 const KEPT_ENTRIES: &[&str] = &["operation", "engine-name", "engine-version", "iceberg-version"];
+/// The property of an exported table that names the snapshots whose manifests are in the export.
+const SNAPSHOTS: &str = "icefield.export.snapshots";
 /// The sync marker of written files, which need none that is unique.
 const SYNC: [u8; 16] = *b"icefield-export!";
 
@@ -38,6 +40,18 @@ pub struct Exported {
     pub snapshots: usize,
     /// Number of manifests.
     pub manifests: usize,
+}
+
+/// The snapshots whose manifests exist, if the table is an export; of the others it has the description only.
+pub(crate) fn exported_snapshots(metadata: &TableMetadata) -> Option<HashSet<i64>> {
+    let named = metadata.property(SNAPSHOTS)?.split(',').filter(|id| !id.is_empty());
+    let named: HashSet<i64> = named.map(|id| id.parse().ok()).collect::<Option<_>>()?;
+    let is_named = |snapshot: &Snapshot| named.contains(&snapshot.snapshot_id);
+    // Snapshots may have a manifest list in common.
+    let snapshots = || metadata.snapshots().iter();
+    let lists: HashSet<&str> = snapshots().filter(|one| is_named(one)).filter_map(|one| one.manifest_list()).collect();
+    let has_list = |snapshot: &Snapshot| snapshot.manifest_list().is_some_and(|list| lists.contains(list));
+    Some(snapshots().filter(|one| is_named(one) || has_list(one)).map(|one| one.snapshot_id).collect())
 }
 
 /// Takes a file of an export: its name and its bytes.
@@ -84,7 +98,7 @@ pub fn export_metadata(
         }
     }
     export.done.snapshots = chosen.len();
-    let document = export.document(values)?;
+    let document = export.document(&chosen, values)?;
     (export.put)("metadata.json", document.into_bytes())?;
     Ok(export.done)
 }
@@ -225,14 +239,17 @@ impl Export<'_, '_> {
     }
 
     /// The metadata file.
-    fn document(&self, values: bool) -> Result<String> {
+    fn document(&self, chosen: &[&Snapshot], values: bool) -> Result<String> {
         let mut document = self.metadata.to_json_value();
         let Some(object) = document.as_object_mut() else {
             return Err(Error::Internal("the metadata are not an object".to_owned()));
         };
-        if let Some(properties) = object.get_mut("properties").and_then(Json::as_object_mut) {
+        let properties = object.entry("properties").or_insert_with(|| Map::new().into());
+        if let Some(properties) = properties.as_object_mut() {
             let is_open = |name: &str, value: &Json| value.as_str().is_some_and(|text| shown(name, text) == text);
             properties.retain(|name, value| is_open(name, value) && (values || is_about_tables(name)));
+            let ids: Vec<String> = chosen.iter().map(|snapshot| snapshot.snapshot_id.to_string()).collect();
+            properties.insert(SNAPSHOTS.to_owned(), ids.join(",").into());
         }
         if values {
             return Ok(document.to_string());

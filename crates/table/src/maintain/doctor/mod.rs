@@ -14,6 +14,7 @@ use crate::clock::now_ms;
 use crate::commit::Committed;
 use crate::error::Result;
 use crate::limits::limits;
+use crate::maintain::export::exported_snapshots;
 use crate::maintain::fsck::{FsckOptions, Level, fsck};
 use crate::storage::Storage;
 pub use advice::Advice;
@@ -31,13 +32,16 @@ pub fn doctor(storage: &Storage, table: &Committed) -> Result<Vec<Advice>> {
     let report = fsck(storage, table, FsckOptions { level: Level::Manifests, most: 1, only_current: true })?;
     found.extend(properties::contradictions(metadata)?);
     found.extend(old_snapshots(table)?);
+    let exported = exported_snapshots(metadata);
+    let has_manifests =
+        exported.is_none_or(|exported| metadata.current_snapshot_id().is_none_or(|id| exported.contains(&id)));
     // The damage is the finding if it makes manifests unreadable.
     match Survey::of(storage, metadata, &limits) {
         Ok(survey) => {
             found.extend(files::of_files(metadata, &survey)?);
             found.extend(files::of_metadata(storage, table, &survey)?);
         }
-        Err(_) if report.errors > 0 => {}
+        Err(_) if report.errors > 0 || !has_manifests => {}
         Err(error) => return Err(error),
     }
     if report.errors > 0 {

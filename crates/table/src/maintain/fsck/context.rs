@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use icefield_format::Limits;
 use icefield_format::limits::Held;
-use icefield_format::metadata::TableMetadata;
+use icefield_format::metadata::{Snapshot, TableMetadata};
 use icefield_format::puffin::Footer;
 
 use crate::commit::Committed;
 use crate::error::{Error, Result};
 use crate::interrupt;
+use crate::maintain::export::exported_snapshots;
 use crate::snapshot::parallel::locked;
 use crate::storage::Storage;
 
@@ -106,6 +107,8 @@ pub(super) struct Check<'a> {
     pub(super) location: &'a str,
     pub(super) limits: &'a Limits,
     pub(super) options: FsckOptions,
+    /// If the table is an export, the snapshots whose manifests are in it.
+    pub(super) exported: Option<HashSet<i64>>,
     pub(super) hash: RandomState,
     pub(super) state: Mutex<State>,
 }
@@ -193,9 +196,15 @@ impl<'a> Check<'a> {
             location: &table.location,
             limits,
             options,
+            exported: exported_snapshots(&table.metadata),
             hash: RandomState::new(),
             state: Mutex::new(state),
         }
+    }
+
+    /// Whether the manifests of a snapshot should exist; exports have those of some only.
+    pub(super) fn has_manifests(&self, snapshot: &Snapshot) -> bool {
+        self.exported.as_ref().is_none_or(|exported| exported.contains(&snapshot.snapshot_id))
     }
 
     /// What was found.

@@ -20,7 +20,8 @@ use crate::snapshot::parallel::{locked, side_by_side};
 use crate::storage::FileRef;
 
 pub(super) fn check(check: &Check<'_>) -> Result<()> {
-    let snapshots = with_own_lists(check.metadata);
+    let mut snapshots = with_own_lists(check.metadata);
+    snapshots.retain(|snapshot| check.has_manifests(snapshot));
     let found: Mutex<Vec<Listed>> = Mutex::default();
     side_by_side(check.storage, check.metadata.location(), &snapshots, |snapshot| {
         if !check.goes_on() {

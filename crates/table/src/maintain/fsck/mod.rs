@@ -17,7 +17,7 @@ mod rows;
 mod snapshot;
 
 use crate::commit::Committed;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::snapshot::manifests::list_key;
 use crate::storage::Storage;
@@ -28,11 +28,14 @@ pub use context::{Finding, FsckOptions, FsckReport, Level, Severity};
 ///
 /// # Errors
 /// Only if the check cannot go on: memory, an interruption, a store that does not answer, or no keys
-/// of an encrypted table. A file that cannot be read
-/// is a finding.
+/// of an encrypted table; and a level that reads files for an export,
+/// which has none. A file that cannot be read is a finding.
 pub fn fsck(storage: &Storage, table: &Committed, options: FsckOptions) -> Result<FsckReport> {
     let limits = limits()?;
     let check = Check::new(storage, table, &limits, options);
+    if options.level >= Level::Files && check.exported.is_some() {
+        return Err(Error::invalid("level: the table is an export without data files: expected metadata or manifests"));
+    }
     metadata::check(&check);
     if options.level >= Level::Manifests {
         // Files that cannot be decrypted for want of keys are not damaged.

@@ -119,7 +119,7 @@ pub(super) fn check(check: &Check<'_>) -> Result<()> {
     let others = check.metadata.all_refs().map(|(_, head)| head.snapshot_id);
     let heads = current.into_iter().chain(others.filter(|_| !check.options.only_current));
     for snapshot in heads.filter_map(|id| check.metadata.snapshot(id)) {
-        if done.insert(snapshot.snapshot_id) && check.goes_on() {
+        if check.has_manifests(snapshot) && done.insert(snapshot.snapshot_id) && check.goes_on() {
             check_snapshot(check, snapshot, &kept)?;
         }
     }
