@@ -36,8 +36,9 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         py-catalog-impl type uri warehouse io.manifest.cache-enabled unique-table-location table-default. view-default.
         view-override. init_catalog_tables schema_version jdbc.schema-version s3.endpoint s3.access-key-id
         s3.secret-access-key s3.session-token s3.region s3.role-arn s3.sse.type s3.sse.key s3.server-side-encryption
-        s3.sse-kms-key-id s3.role-session-name s3.profile-name s3.anonymous s3.force-virtual-addressing
-        s3.path-style-access s3.checksum-algorithm s3.requester-pays s3.connect-timeout s3.request-timeout s3.proxy-uri
+        s3.sse-kms-key-id s3.role-session-name s3.profile-name s3.resolve-region s3.anonymous
+        s3.force-virtual-addressing s3.path-style-access s3.checksum-algorithm s3.requester-pays
+        s3.connect-timeout s3.request-timeout s3.proxy-uri
         client.access-key-id client.secret-access-key client.session-token client.region client.role-arn
         client.role-session-name tls.verify gcs.service-account-key gcs.credentials-json gcs.service-account-path
         gcs.credential-path gcs.service.host
@@ -175,7 +176,7 @@ _GROUPS: tuple[tuple[Effect, str, str], ...] = (
         "harmless",
         "Read by PyIceberg only.",
         """
-        s3.resolve-region s3.retry-strategy-impl echo pool_pre_ping
+        s3.retry-strategy-impl echo pool_pre_ping
         botocore_session hdfs. hf.
         """,
     ),

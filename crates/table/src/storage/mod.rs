@@ -9,6 +9,7 @@ mod encryption;
 mod leftover;
 mod location;
 mod properties;
+mod region;
 mod renewal;
 mod secret;
 mod store;

@@ -54,6 +54,7 @@ const ADLS: &[Names<AzureConfigKey>] = &[
 
 /// Whether another service signs each request to S3.
 const SIGNED: &str = "s3.remote-signing-enabled";
+const RESOLVES_REGION: &str = "s3.resolve-region";
 /// Other properties that are read.
 const OTHERS: &[&str] = &[
     "s3.path-style-access",
@@ -63,6 +64,7 @@ const OTHERS: &[&str] = &[
     "s3.sse-kms-key-id",
     "adls.connection-string",
     SIGNED,
+    RESOLVES_REGION,
     "tls.verify",
     "io.manifest.cache-enabled",
     ALLOWED_LOCATIONS,
@@ -201,9 +203,12 @@ fn merged<K: FromStr + PartialEq>(
 
 /// Configures an S3 store: from the environment, overridden by properties.
 pub(super) fn s3(bucket: &str, properties: &BTreeMap<String, String>) -> Result<AmazonS3Builder> {
-    let endpoint = first(properties, &["s3.endpoint"]);
-    let options = client(properties, "s3")?.with_allow_http(plain(endpoint) || plain(env_endpoint().as_deref()));
-    let settings = merged("AWS_", environment(), given(properties, S3), &S3_KEYS);
+    let options = s3_client(properties)?;
+    let mut settings = merged("AWS_", environment(), given(properties, S3), &S3_KEYS);
+    if first(properties, &["s3.endpoint"]).is_some() {
+        // The store would prefer `AWS_ENDPOINT_URL_S3` to the property.
+        settings.retain(|(key, _)| *key != AmazonS3ConfigKey::S3Endpoint);
+    }
     let builder = settings.into_iter().fold(AmazonS3Builder::new(), |made, (key, value)| made.with_config(key, value));
     let builder = builder.with_client_options(options).with_http_connector(connections::Connector);
     let mut builder = builder.with_bucket_name(bucket);
@@ -215,6 +220,22 @@ pub(super) fn s3(bucket: &str, properties: &BTreeMap<String, String>) -> Result<
         builder = builder.with_virtual_hosted_style_request(!path_style);
     }
     Ok(builder)
+}
+
+/// HTTP client options for S3.
+pub(super) fn s3_client(properties: &BTreeMap<String, String>) -> Result<ClientOptions> {
+    let endpoint = first(properties, &["s3.endpoint"]);
+    Ok(client(properties, "s3")?.with_allow_http(plain(endpoint) || plain(env_endpoint().as_deref())))
+}
+
+/// The server that the store asks, if it is not Amazon's own.
+pub(super) fn s3_endpoint(builder: &AmazonS3Builder) -> Option<String> {
+    [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint].iter().find_map(|key| builder.get_config_value(key))
+}
+
+/// Whether the region of a bucket is asked for always or never; without it, where none is known.
+pub(super) fn resolves_region(properties: &BTreeMap<String, String>) -> Result<Option<bool>> {
+    flag(properties, RESOLVES_REGION)
 }
 
 /// Whether another service signs each request to S3.

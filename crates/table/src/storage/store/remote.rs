@@ -19,7 +19,7 @@ use super::{PAGE, answers, credentials, signing};
 use crate::error::{Error, Result};
 use crate::runtime;
 use crate::storage::renewal::Renewing;
-use crate::storage::{Entry, Existing, Location, Output, Pages, Scheme, Store, properties};
+use crate::storage::{Entry, Existing, Location, Output, Pages, Scheme, Store, properties, region};
 
 /// Objects up to this size are written with one request, larger ones in parts of this size.
 const PART: usize = 8 << 20;
@@ -49,7 +49,8 @@ impl Remote {
                 let following = following(at, renewing, |authority, now| {
                     Ok(properties::s3(authority, now)?.build()?.credentials().clone())
                 });
-                credentials::s3(properties::s3(&at.authority, options)?, credentials::LIMIT, following)
+                let builder = properties::s3(&at.authority, options)?;
+                credentials::s3(region::located(builder, &at.authority, options)?, credentials::LIMIT, following)
             }
             Scheme::Gcs => {
                 let following = following(at, renewing, |authority, now| {
@@ -92,6 +93,7 @@ fn signed(
         )));
     };
     let builder = properties::s3(&at.authority, options)?.with_skip_signature(true);
+    let builder = region::located(builder, &at.authority, options)?;
     let region = builder.get_config_value(&AmazonS3ConfigKey::Region).unwrap_or_else(|| "us-east-1".to_owned());
     let connector = signing::Connector { signer: renewing.source().clone(), region };
     Ok(builder.with_http_connector(connector).build().map(|store| Arc::new(store) as _))
