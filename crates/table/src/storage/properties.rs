@@ -228,12 +228,12 @@ pub(super) fn s3_client(properties: &BTreeMap<String, String>) -> Result<ClientO
     Ok(client(properties, "s3")?.with_allow_http(plain(endpoint) || plain(env_endpoint().as_deref())))
 }
 
-/// The server that the store asks, if it is not Amazon's own.
+/// The server of the store, if it is not Amazon's.
 pub(super) fn s3_endpoint(builder: &AmazonS3Builder) -> Option<String> {
     [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint].iter().find_map(|key| builder.get_config_value(key))
 }
 
-/// Whether the region of a bucket is asked for always or never; without it, where none is known.
+/// Whether a request finds the region of a bucket: always, never, or without the property where no region is given.
 pub(super) fn resolves_region(properties: &BTreeMap<String, String>) -> Result<Option<bool>> {
     flag(properties, RESOLVES_REGION)
 }

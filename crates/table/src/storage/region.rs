@@ -1,4 +1,4 @@
-//! The region of a bucket, which S3 tells whoever asks: requests with another region in their signature are refused.
+//! The region of a bucket, found by a request to S3, which refuses requests that are signed for another region.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicPtr;
@@ -14,20 +14,20 @@ use super::{connections, properties};
 use crate::error::{Error, Result};
 use crate::runtime::{self, Started, of_this_process};
 
-/// How long the answer may take. Without one the store is opened as if nobody had asked.
+/// Maximum time until the answer. Without one the region stays as it was.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How long a bucket whose region could not be found is not asked for again.
+/// Time until the next request for a bucket whose region was not found.
 const REFRAIN: Duration = Duration::from_secs(60);
 /// In answers about a bucket, also in those that refuse.
 const HEADER: &str = "x-amz-bucket-region";
 
-/// By URL: when the bucket was asked for, and its region.
+/// By the URL of the bucket: the time of the request, and the region.
 type Found = Mutex<HashMap<String, (Instant, Option<String>)>>;
 
 static FOUND: AtomicPtr<Started<Found>> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Sets the region of the bucket if neither properties nor the environment have one, and no endpoint: a server other
-/// than Amazon's takes any region. `s3.resolve-region` asks always, or never.
+/// Sets the region of the bucket if neither properties nor the environment have a region or an endpoint: a server other
+/// than Amazon's takes any region. With `s3.resolve-region` the request is sent always, or never.
 pub(super) fn located(
     builder: AmazonS3Builder,
     bucket: &str,
@@ -35,13 +35,14 @@ pub(super) fn located(
 ) -> Result<AmazonS3Builder> {
     let given = builder.get_config_value(&AmazonS3ConfigKey::Region);
     let endpoint = properties::s3_endpoint(&builder);
-    let asks = properties::resolves_region(properties)?;
-    if !asks.unwrap_or(given.is_none() && endpoint.is_none()) {
+    if !properties::resolves_region(properties)?.unwrap_or(given.is_none() && endpoint.is_none()) {
         return Ok(builder);
     }
-    let Some(region) = region(&address(bucket, endpoint.as_deref()), &properties::s3_client(properties)?)? else {
-        return Ok(builder);
-    };
+    // The bucket becomes part of a host name.
+    let sound = bucket.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    let address = address(bucket, endpoint.as_deref());
+    let found = if sound { region(&address, &properties::s3_client(properties)?)? } else { None };
+    let Some(region) = found else { return Ok(builder) };
     if let Some(given) = given.filter(|given| *given != region) {
         log::warn!("the bucket {bucket} is in the region {region}, not in {given}, which was given");
     }
@@ -88,7 +89,7 @@ fn ask(url: &str, options: &ClientOptions) -> Result<Option<String>> {
     let answer = answer.map_err(|_| failed("no answer in time".to_owned()))?;
     let answer = answer.map_err(|error| failed(error.to_string()))?;
     let region = answer.headers().get(HEADER).and_then(|region| region.to_str().ok());
-    // What a server sends becomes part of a host name.
+    // The region becomes part of a host name.
     let sound = |name: &&str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     Ok(region.filter(sound).map(str::to_owned))
 }
