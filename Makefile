@@ -165,11 +165,10 @@ test-python: need-rust $(STAMPS)/extension $(STAMPS)/java $(STAMPS)/azurite $(JA
 	$(call say,Python tests)
 	@ICEFIELD_AZURITE=$(VENV)/azurite/node_modules/.bin/azurite-blob $(PYTEST) -q -n 2 --dist worksteal -m "not spark and not interop"
 	$(call say,Spark and beside it other implementations)
-	@# Two processes of each, as each waits for its Java half of the time. By folder: to collect all tests for the few of a mark
-	@# takes ten seconds of a processor.
+	@# By folder: to collect all tests for the few of a mark takes ten seconds of a processor.
 	@log=$$(mktemp); trap 'rm -f $$log' EXIT; export $(SPARK_ENV) $(SHORT_LIVED); \
-	$(PYTEST) -q -n 2 --dist loadfile -m spark tests/spark >$$log 2>&1 & spark=$$!; status=0; \
-	ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python $(PYTEST) -q -n 2 --dist loadfile -m interop tests/interop tests/catalog || status=1; \
+	$(PYTEST) -q -m spark tests/spark >$$log 2>&1 & spark=$$!; status=0; \
+	ICEFIELD_JAVA_PYTHON=$(JAVA_VENV)/bin/python $(PYTEST) -q -m interop tests/interop tests/catalog || status=1; \
 	wait $$spark || status=1; cat $$log; exit $$status
 
 test-golden: need-rust $(STAMPS)/extension $(STAMPS)/java

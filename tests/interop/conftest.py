@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 import json
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -129,10 +127,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Java]:
     python = os.environ.get("ICEFIELD_JAVA_PYTHON")
     if not python:
         pytest.skip("ICEFIELD_JAVA_PYTHON names no environment with PySpark 4.1 (make test sets it)")
-    # Two that download the same jars would spoil each other's.
-    with Path(tempfile.gettempdir(), "icefield-java-peer.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        peer = Java(python, tmp_path_factory.mktemp("java"))
+    peer = Java(python, tmp_path_factory.mktemp("java"))
     yield peer
     peer.close()
 
