@@ -299,6 +299,6 @@ def test_ray(table, monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(f"No module named {name!r}", name="ray")
 
-    monkeypatch.setattr("icefield._optional.import_module", missing)
+    monkeypatch.setattr("icefield._support.optional.import_module", missing)
     with pytest.raises(NotInstalledError, match="ray is required but not installed: pip install ray"):
         table.scan().to_ray()

@@ -211,10 +211,10 @@ def test_circles_are_found(tmp_path: Path, files: dict[str, str], expected: list
 
 #: Small helpers of the package, about texts for people and optional packages; they are of no use to others.
 INTERNAL_HELPERS = {
-    "icefield._hints",
+    "icefield._support.hints",
     "icefield._outputs.html",
     "icefield._outputs.layout",
-    "icefield._optional",
+    "icefield._support.optional",
     "icefield._outputs.printable",
     "icefield._inputs.secrets",
 }
@@ -303,11 +303,7 @@ def test_no_function_imports_a_module_of_the_package() -> None:
 
 
 def test_private_modules_of_the_package_are_in_packages_of_their_own() -> None:
-    """But those that the core imports by name."""
-    core = "".join(path.read_text() for path in (ROOT / "crates" / "python" / "src").rglob("*.rs"))
-    named = {f"{name}.py" for name in re.findall(r'import\("icefield\.(_\w+)"\)', core)}
-    private = {path.name for path in (ROOT / "python" / "icefield").glob("_*.py")} - {"__init__.py"}
-    assert private == named - {"_core.py"}
+    assert {path.name for path in (ROOT / "python" / "icefield").glob("_*.py")} == {"__init__.py"}
 
 
 def test_spark_asks_schemas_and_transforms_for_their_parts() -> None:

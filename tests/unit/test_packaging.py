@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 
-from icefield._optional import _EXTRAS, package_of
+from icefield._support.optional import _EXTRAS, package_of
 
 if sys.version_info >= (3, 11):
     import tomllib

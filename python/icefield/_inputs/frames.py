@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from icefield._hints import for_rows
 from icefield._inputs.arrow_names import without_nul
-from icefield._optional import require
+from icefield._support.hints import for_rows
+from icefield._support.optional import require
 from icefield.errors import ArgumentTypeError
 
 __all__ = ["check_rows", "rows_of", "schema_of"]

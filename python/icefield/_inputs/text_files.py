@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from datetime import date, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from icefield._optional import require
 from icefield._outputs.pushed import Columns, PushableScan
+from icefield._support.optional import require
 from icefield.errors import UnsupportedFeatureError
 from icefield.expressions import And, Expression, NotNull, Or
 

@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from icefield._optional import require
 from icefield._outputs.pushed import Columns, PushableScan
+from icefield._support.optional import require
 from icefield.expressions import And, Expression, IsNull, NotNull, Or, StartsWith
 
 if TYPE_CHECKING:

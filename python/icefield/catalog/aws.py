@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from icefield._inputs.secrets import revealed
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.errors import CommitStateUnknownException, IcefieldError, InvalidArgumentError, StorageError
 
 __all__ = ["AwsService", "RefusedError", "is_repeated"]

@@ -6,7 +6,7 @@ import os
 from functools import cache
 from typing import Any
 
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.errors import InvalidArgumentError, StorageError
 
 __all__ = ["with_profile"]

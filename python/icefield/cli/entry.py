@@ -7,8 +7,8 @@ import sys
 import traceback
 import warnings
 
-from icefield._optional import require
 from icefield._outputs.printable import printable
+from icefield._support.optional import require
 from icefield.errors import (
     CommitFailedException,
     CommitStateUnknownException,

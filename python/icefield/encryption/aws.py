@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.encryption.client import KeyManagementClient
 from icefield.errors import InvalidArgumentError, StorageError
 

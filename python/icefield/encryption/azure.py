@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.encryption.client import KeyManagementClient
 from icefield.errors import InvalidArgumentError, StorageError
 

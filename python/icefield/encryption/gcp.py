@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.encryption.client import KeyManagementClient
 from icefield.errors import InvalidArgumentError, StorageError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from icefield._core import filter_expression
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.errors import UnsupportedFeatureError
 from icefield.expressions import BoundExpression, BoundReference
 from icefield.expressions.visitors import BoundBooleanExpressionVisitor, visit

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 from icefield._core import OrcFile
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.errors import InvalidArgumentError
 from icefield.orc.reader import ORCFile
 from icefield.orc.seen import Value

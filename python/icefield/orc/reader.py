@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from icefield._core import OrcFile, Storage
 from icefield._inputs.locations import has_scheme
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.orc.structure import Record, Structure
 
 if TYPE_CHECKING:

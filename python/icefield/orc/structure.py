@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from icefield._optional import require
+from icefield._support.optional import require
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,6 @@ from weakref import ref
 
 from icefield._core import EngineRead, Plan, Scan, TableState
 from icefield._inputs.secrets import redacted_url
-from icefield._optional import require
 from icefield._outputs.dataset import dataset_of
 from icefield._outputs.html import html_of
 from icefield._outputs.old_schemas import of_its_time
@@ -19,6 +18,7 @@ from icefield._outputs.plans import plan_text
 from icefield._outputs.polars import lazy_frame
 from icefield._outputs.printable import printable
 from icefield._outputs.progress import Progress, is_shown, showing
+from icefield._support.optional import require
 from icefield.errors import ArgumentTypeError, InvalidArgumentError, ValidationError
 from icefield.expressions import And
 from icefield.scan.options import expression_of, fields_of, reading_of

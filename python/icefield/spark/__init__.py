@@ -21,7 +21,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from icefield._optional import require
+from icefield._support.optional import require
 
 require("pyspark")
 require("pyarrow")

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from icefield._core import Storage, TableState
-from icefield._hints import ELSEWHERE, MISSING_VERBS
 from icefield._inputs.arguments import property_texts, summary_entries
 from icefield._inputs.metadata_files import newest_metadata
 from icefield._inputs.secrets import guarded, revealed
+from icefield._support.hints import ELSEWHERE, MISSING_VERBS
 from icefield.distributed import Committed, RowChangePlan, WritePlan, WrittenFiles
 from icefield.encryption.registry import client_of
 from icefield.errors import InvalidArgumentError, MissingVerbError, StorageError

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.errors import (
     InvalidArgumentError,
     NoSuchNamespaceError,

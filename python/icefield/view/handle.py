@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from icefield._inputs.arguments import property_names, property_texts
 from icefield._inputs.identifiers import Identifier
-from icefield._optional import require
 from icefield._outputs.html import html_of
+from icefield._support.optional import require
 from icefield.errors import InvalidArgumentError, NoSuchViewError
 from icefield.schema import Schema
 from icefield.view.duckdb import registered

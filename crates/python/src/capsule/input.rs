@@ -136,7 +136,7 @@ fn refuse_values(object: Borrowed<'_, '_, PyAny>) -> PyResult<()> {
         return Ok(());
     }
     let asked =
-        || object.py().import("icefield._hints")?.call_method1("for_values", (object,))?.extract::<Option<String>>();
+        || object.py().import("icefield._support.hints")?.call_method1("for_values", (object,))?.extract::<Option<String>>();
     match asked().unwrap_or_default() {
         Some(message) => Err(ArgumentTypeError::new_err(message)),
         None => Ok(()),
@@ -146,7 +146,7 @@ fn refuse_values(object: Borrowed<'_, '_, PyAny>) -> PyResult<()> {
 /// Converts an error raised by a producer of Arrow data: pyarrow's errors, which pandas passes on, become icefield's.
 fn unconverted(object: Borrowed<'_, '_, PyAny>, error: PyErr) -> PyErr {
     let py = object.py();
-    let asked = || py.import("icefield._hints")?.call_method1("for_conversion", (error.value(py), object))?.extract();
+    let asked = || py.import("icefield._support.hints")?.call_method1("for_conversion", (error.value(py), object))?.extract();
     match asked().unwrap_or_default() {
         Some::<String>(message) => {
             let ours = InvalidArgumentError::new_err(message);
@@ -169,7 +169,7 @@ fn not_arrow(object: Borrowed<'_, '_, PyAny>, wanted: &str, methods: &str) -> Py
 
 /// A hint what to do instead with a rejected object, as the end of a sentence.
 pub(crate) fn mend(object: Borrowed<'_, '_, PyAny>, of: &str) -> String {
-    let asked = || object.py().import("icefield._hints")?.call_method1(of, (object,))?.extract::<String>();
+    let asked = || object.py().import("icefield._support.hints")?.call_method1(of, (object,))?.extract::<String>();
     asked().ok().filter(|hint| !hint.is_empty()).map(|hint| format!(": {hint}")).unwrap_or_default()
 }
 

@@ -310,7 +310,7 @@ impl ArrowStream {
     pub fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         pyarrow(slf.py())?;
         slf.get().failure.is_asked_for.store(true, Ordering::Release);
-        slf.py().import("icefield._streams")?.call_method1("reader_of", (slf,))
+        slf.py().import("icefield._support.streams")?.call_method1("reader_of", (slf,))
     }
 
     /// Raise the exception that the reader failed with, if it has failed.
@@ -328,7 +328,7 @@ impl ArrowStream {
 
 /// Imports `pyarrow`, or raises an `ImportError` that says how to install it.
 fn pyarrow(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    py.import("icefield._optional")?.call_method1("require", ("pyarrow",))
+    py.import("icefield._support.optional")?.call_method1("require", ("pyarrow",))
 }
 
 fn columns(schema: &Schema) -> String {

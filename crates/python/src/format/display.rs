@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-/// The HTML of an object, written by a function of `icefield._displays`.
+/// The HTML of an object, written by a function of `icefield._outputs.displays`.
 pub(crate) fn html<'py>(object: &Bound<'py, PyAny>, of: &str) -> PyResult<Bound<'py, PyAny>> {
-    object.py().import("icefield._displays")?.call_method1(of, (object,))
+    object.py().import("icefield._outputs.displays")?.call_method1(of, (object,))
 }

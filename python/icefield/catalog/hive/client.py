@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from icefield._inputs.secrets import revealed
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.catalog.hive.protocol import PROTOCOL
 from icefield.errors import (
     CommitStateUnknownException,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.catalog.sql.sqlite import open_sqlite, use_write_ahead_log
 from icefield.errors import InvalidArgumentError, NotInstalledError, StorageError, UnsupportedFeatureError
 

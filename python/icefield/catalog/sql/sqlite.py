@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.errors import InvalidArgumentError, StorageError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 from weakref import WeakKeyDictionary
 
-from icefield._hints import nearest_name
+from icefield._support.hints import nearest_name
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 from icefield.spark.sessions.session import is_classic
 

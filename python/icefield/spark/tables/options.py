@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from icefield._hints import nearest_name
+from icefield._support.hints import nearest_name
 from icefield.catalog.known import is_catalog_property
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 

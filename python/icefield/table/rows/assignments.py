@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from icefield._core import ArrowStream, column_in_text
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

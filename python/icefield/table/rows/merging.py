@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
 from icefield._core import JoinCondition, RowChanges
 from icefield._inputs.frames import check_rows, rows_of
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.errors import ArgumentTypeError, InvalidArgumentError
 from icefield.expressions import Expression
 from icefield.table.rows.assignments import new_column, one_batch

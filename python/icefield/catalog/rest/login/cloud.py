@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.catalog.rest.protocol.locks import ProcessLock
 from icefield.catalog.rest.protocol.settings import under
 from icefield.errors import IcefieldError, OAuthError

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.errors import InvalidArgumentError, NotInstalledError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 from urllib.request import getproxies
 
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.catalog.rest.protocol.settings import flag, number
 from icefield.errors import InvalidArgumentError
 

@@ -18,7 +18,7 @@ from urllib.parse import quote, quote_plus
 
 from icefield._core import HIDDEN, __version__, shown_property
 from icefield._inputs.secrets import redacted_url
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.catalog.rest.protocol.auth import HasToken
 from icefield.catalog.rest.protocol.connection import Connections
 from icefield.catalog.rest.protocol.locks import ProcessLock

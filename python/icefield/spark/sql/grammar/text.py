@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from icefield._optional import require
+from icefield._support.optional import require
 from icefield.errors import InvalidArgumentError, UnsupportedFeatureError
 
 require("sqlglot")
