@@ -51,7 +51,7 @@ compiled = if [ -t 1 ]; then VIRTUAL_ENV=$(VENV) $(BIN)/maturin $(1) 2>&1 | $(WI
 	VIRTUAL_ENV=$(VENV) $(BIN)/maturin $(1) >$$log 2>&1 || { cat $$log; exit 1; }; fi
 
 .PHONY: help demo demo-cdc test test-rust test-python test-golden test-spark test-spark-all lint lint-rust lint-python format docs docs-serve docs-picture licences test-wheel bench fuzz clean test-random
-.PHONY: need-rust need-python demo-estimate public-api test-miri test-address
+.PHONY: need-rust need-python demo-estimate public-api test-miri test-address coverage
 
 help:
 	@echo "make demo             a pipeline on real data: PySpark in, rows changed, PySpark, Python and DuckDB out"
@@ -70,6 +70,7 @@ help:
 	@echo "make test-random      property tests, plans beside Java's and laws of scans on other random cases (CASES=5000 SEED=today)"
 	@echo "make test-miri        tests of unsafe code under Miri (nightly with the components miri and rust-src)"
 	@echo "make test-address     tests of the Rust crates under the address sanitizer (nightly)"
+	@echo "make coverage         how many lines the tests of Rust and Python run, by folder (rustup component add llvm-tools)"
 	@echo "make fuzz             every fuzz target for FUZZ_SECONDS=60 (FUZZ_SEED=number for another seed)"
 	@echo "make public-api       write crates/*/tests/public_api.txt and tests/unit/public_api.txt from the sources"
 	@echo "make format           rustfmt and ruff, in place"
@@ -298,6 +299,13 @@ test-random: need-rust $(STAMPS)/extension $(STAMPS)/java $(JAVA_VENV)/installed
 	@ICEFIELD_ALL_CASES=1 $(PYTEST) -q -n 2 --dist worksteal tests/golden
 	@ICEFIELD_CLUSTER=all ICEFIELD_ALL_CASES=1 $(SPARK_ENV) $(PYTEST) -q tests/spark/clusters \
 		tests/spark/test_golden_in_spark.py tests/spark/test_filters.py
+
+# The extension that it leaves has counters: the next target that wants one compiles it anew.
+coverage: need-rust $(STAMPS)/extension $(STAMPS)/azurite
+	$(call say,lines that tests run)
+	@$(call install,$(BIN)/python,-r requirements/coverage.txt)
+	@rm $(STAMPS)/extension
+	@ICEFIELD_AZURITE=$(VENV)/azurite/node_modules/.bin/azurite-blob $(BIN)/python .ci/coverage.py
 
 # What the compiler cannot check. Miri runs the code that has `unsafe` and calls no foreign functions: kernels, buffers that
 # several threads fill, values that outlive a fork. The sanitizer runs everything, the C libraries of codecs as well, but for
