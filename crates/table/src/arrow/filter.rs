@@ -21,7 +21,7 @@ use arrow_select::filter::{FilterBuilder, FilterPredicate};
 /// that no thread of a stream holds two batches.
 pub(crate) fn rows_kept(batch: RecordBatch, kept: &BooleanArray) -> Result<RecordBatch, ArrowError> {
     if kept.len() != batch.num_rows() {
-        let message = format!("{} answers for {} rows", kept.len(), batch.num_rows());
+        let message = format!("expected a value for each of {} rows, got {}", batch.num_rows(), kept.len());
         return Err(ArrowError::InvalidArgumentError(message));
     }
     let rows = kept.true_count();
@@ -48,7 +48,7 @@ pub(crate) fn rows_in(batch: RecordBatch, ranges: &[Range<usize>]) -> Result<Rec
     let (schema, columns, all) = batch.into_parts();
     let rows = ranges.iter().fold(0, |sum: usize, range| sum + range.len());
     if ranges.last().is_some_and(|last| last.end > all) {
-        return Err(ArrowError::InvalidArgumentError(format!("rows behind the last one of {all}")));
+        return Err(ArrowError::InvalidArgumentError(format!("a range ends after the last of {all} rows")));
     }
     let mask = OnceCell::new();
     let copied = |column: ArrayRef| match column_in(&column, ranges, rows) {

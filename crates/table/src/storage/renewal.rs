@@ -175,9 +175,11 @@ mod tests {
 
     fn keys(number: usize, until: i64) -> Renewed {
         let number = number.to_string();
-        let all = [("s3.access-key-id", &*number), ("s3.secret-access-key", "s"), ("token", "of the catalog")];
+        // With a region, because without one Amazon is requested for it.
+        let of_s3 = [("s3.access-key-id", &*number), ("s3.secret-access-key", "s"), ("s3.region", "us-east-1")];
+        let all = of_s3.into_iter().chain([("token", "of the catalog")]);
         Renewed {
-            properties: all.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            properties: all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             due_ms: Some((until - 10) * 1000),
             expires_ms: Some(until * 1000),
         }
