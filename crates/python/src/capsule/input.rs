@@ -135,8 +135,13 @@ fn refuse_values(object: Borrowed<'_, '_, PyAny>) -> PyResult<()> {
     if !["polars", "pandas"].iter().any(|library| module.starts_with(library)) {
         return Ok(());
     }
-    let asked =
-        || object.py().import("icefield._support.hints")?.call_method1("for_values", (object,))?.extract::<Option<String>>();
+    let asked = || {
+        object
+            .py()
+            .import("icefield._support.hints")?
+            .call_method1("for_values", (object,))?
+            .extract::<Option<String>>()
+    };
     match asked().unwrap_or_default() {
         Some(message) => Err(ArgumentTypeError::new_err(message)),
         None => Ok(()),
@@ -146,7 +151,8 @@ fn refuse_values(object: Borrowed<'_, '_, PyAny>) -> PyResult<()> {
 /// Converts an error raised by a producer of Arrow data: pyarrow's errors, which pandas passes on, become icefield's.
 fn unconverted(object: Borrowed<'_, '_, PyAny>, error: PyErr) -> PyErr {
     let py = object.py();
-    let asked = || py.import("icefield._support.hints")?.call_method1("for_conversion", (error.value(py), object))?.extract();
+    let asked =
+        || py.import("icefield._support.hints")?.call_method1("for_conversion", (error.value(py), object))?.extract();
     match asked().unwrap_or_default() {
         Some::<String>(message) => {
             let ours = InvalidArgumentError::new_err(message);
