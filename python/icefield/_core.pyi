@@ -3189,6 +3189,12 @@ class MaintenanceRequest(TypedDict):
     memory_limit: int | None
     dry_run: bool
 
+def check_compaction(strategy: str | None, sort_order: str | None, options: Mapping[str, str]) -> None:
+    """Reject arguments of a compaction that are wrong for every table."""
+
+def check_position_rewrite(options: Mapping[str, str]) -> None:
+    """Reject options of a rewrite of position deletes that are wrong for every table."""
+
 def compact_data_files(
     state: TableState,
     catalog: object,

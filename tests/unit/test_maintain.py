@@ -214,7 +214,10 @@ WRONG: list[tuple[Any, str]] = [
     ({"policies": [{"compact": None}]}, "tables is missing"),
     (policy(expire_snapshot={}), "policies[0]: unknown key 'expire-snapshot'; did you mean expire-snapshots?"),
     (policy(compact={"min_files": 3}), "policies[0].compact: unknown key 'min_files'; did you mean min-files?"),
-    (policy(compact={"min-files": 0}), "policies[0].compact.min-files: expected a whole number above 0, got 0"),
+    (
+        policy(compact={"min-files": 0}),
+        "policies[0].compact.min-files: expected a whole number above 0, up to 2147483647, got 0",
+    ),
     (policy(compact={"min-share": "20%"}), "expected a share above 0, up to 1, got '20%'"),
     (policy(compact="yes"), "policies[0].compact: expected settings, or nothing for the defaults; got 'yes'"),
     (policy(compact={"options": ["a"]}), "policies[0].compact.options: expected names with values"),
@@ -226,7 +229,81 @@ WRONG: list[tuple[Any, str]] = [
     (None, "expected a mapping or a YAML file, got None"),
     (policy(7, compact=None), "policies[0].tables: expected a list of texts, got 7"),
     (policy(["a", ""], compact=None), "policies[0].tables[1]: expected text, got ''"),
+    (policy(expire_snapshots={"retain-last": 1 << 31}), "policies[0].expire-snapshots.retain-last: expected a whole"),
+    (policy(rewrite_manifests={"min-count": "9" * 5000}), "policies[0].rewrite-manifests.min-count: expected a whole"),
+    (
+        policy(expire_snapshots={"older-than": "99999999999d"}),
+        "policies[0].expire-snapshots.older-than: at most 365000d",
+    ),
+    (policy(remove_orphans={"every": "9" * 5000 + "d"}), "policies[0].remove-orphans.every: expected an age"),
+    (policy(compact={"sort-order": "id sideways"}), "policies[0].compact.sort-order: expected asc or desc"),
+    (policy(compact={"sort-order": "zorder()"}), "policies[0].compact.sort-order: compaction: a curve needs columns"),
+    (
+        policy(compact={"sort-order": "id, zorder(a)"}),
+        "policies[0].compact.sort-order: compaction: a curve is the whole",
+    ),
 ]
+
+#: Options that are wrong for every table, and what is said about them.
+WRONG_OPTIONS: list[tuple[str, object, str]] = [
+    ("min-input-file", 2, "unknown option 'min-input-file'; did you mean \"min-input-files\"?"),
+    ("min-input-files", 0, "option 'min-input-files': expected an integer of at least 1, got '0'"),
+    ("min-input-files", "two", "expected an integer of at least 1, got 'two'"),
+    ("target-file-size-bytes", "512MB", "option 'target-file-size-bytes': expected an integer"),
+    ("min-file-size-bytes", None, "option 'min-file-size-bytes': expected an integer of at least 0, got 'None'"),
+    ("max-file-size-bytes", 1, "leave no target size between them"),
+    ("rewrite-all", "yes", "option 'rewrite-all': expected true or false, got 'yes'"),
+    ("max-file-group-size-bytes", -1, "option 'max-file-group-size-bytes'"),
+    ("max-file-group-input-files", 1.5, "option 'max-file-group-input-files'"),
+    ("rewrite-job-order", "random", "option 'rewrite-job-order': expected none, bytes-asc"),
+    ("partial-progress.enabled", 1, "option 'partial-progress.enabled': expected true or false, got '1'"),
+    ("partial-progress.max-commits", 0, "option 'partial-progress.max-commits'"),
+    ("max-concurrent-file-group-rewrites", "", "option 'max-concurrent-file-group-rewrites'"),
+]
+OF_COMPACTIONS: list[tuple[str, object, str]] = [
+    ("delete-file-threshold", -1, "option 'delete-file-threshold'"),
+    ("delete-ratio-threshold", 1.5, "option 'delete-ratio-threshold': expected a number above 0, up to 1"),
+    ("max-files-to-rewrite", True, "option 'max-files-to-rewrite'"),
+    ("output-spec-id", "first", "option 'output-spec-id'"),
+    ("use-starting-sequence-number", "no", "option 'use-starting-sequence-number'"),
+    ("remove-dangling-deletes", "y", "option 'remove-dangling-deletes'"),
+    ("partial-progress.max-failed-commits", -1, "option 'partial-progress.max-failed-commits'"),
+    # Without a sort order there is nothing that these are about.
+    ("compression-factor", 1, "unknown option 'compression-factor'"),
+    ("var-length-contribution", 8, "unknown option 'var-length-contribution'"),
+]
+OPTIONS = [
+    *(("compact", {}, *one) for one in WRONG_OPTIONS + OF_COMPACTIONS),
+    *(("rewrite-position-deletes", {}, *one) for one in WRONG_OPTIONS),
+    ("rewrite-position-deletes", {}, "delete-ratio-threshold", 0.5, "unknown option 'delete-ratio-threshold'"),
+    ("compact", {"strategy": "sort"}, "compression-factor", 0, "option 'compression-factor': expected a positive"),
+    ("compact", {"sort-order": "zorder(id)"}, "var-length-contribution", 2000, "expected at most 1024 bytes"),
+    ("compact", {"sort-order": "zorder(id)"}, "max-output-size", 0, "option 'max-output-size'"),
+    ("compact", {"sort-order": "id"}, "max-output-size", 1, "unknown option 'max-output-size'"),
+]
+
+
+@pytest.mark.parametrize(("task", "settings", "name", "value", "says"), OPTIONS)
+def test_wrong_options_are_refused_before_anything_is_done(
+    catalog: ice.Catalog, task: str, settings: dict[str, object], name: str, value: object, says: str
+) -> None:
+    """They failed table after table, with the exit code of a task that failed."""
+    table = create(catalog, appends=2)
+    tasks = {"expire-snapshots": {"older-than": "0ms", "retain-last": 1}, task: {**settings, "options": {name: value}}}
+    with pytest.raises(ice.InvalidArgumentError) as raised:
+        maintenance.run(
+            {"policies": [{"tables": "none", "compact": None}, {"tables": "db.*", **tasks}]}, catalog=catalog
+        )
+    assert f"policies[1].{task}.options: " in str(raised.value)
+    assert says in str(raised.value)
+    assert len(table.refresh().snapshots()) == 2
+
+
+def test_options_that_only_some_tables_refuse_are_for_their_tasks(catalog: ice.Catalog) -> None:
+    create(catalog)
+    options = {"max-file-size-bytes": 1000, "min-file-size-bytes": 10, "output-spec-id": 3, "min-input-files": "2"}
+    [report] = maintenance.run(policy(compact={"options": options}), catalog=catalog).tasks
+    assert (report.state, "must be less than 'max-file-size-bytes'" in report.message) == ("failed", True)
 
 
 @pytest.mark.parametrize(("config", "says"), WRONG)
@@ -283,5 +360,9 @@ def test_on_the_command_line(catalog: ice.Catalog, tmp_path: Path) -> None:
     config.write_text(CONFIG.replace("compact", "kompact"))
     wrong = run()
     assert (wrong.exit_code, "did you mean compact?" in wrong.output) == (2, True)
+    config.write_text(CONFIG.replace("compact:", "compact: {options: {min-input-file: 2}}"))
+    wrong = run()
+    place = "maintenance.yaml: policies[0].compact.options: "
+    assert (wrong.exit_code, place in wrong.output, "did you mean" in wrong.output) == (2, True, True)
     config.write_text("policies: [")
     assert (run().exit_code, "maintenance.yaml, line 1" in run().output) == (2, True)

@@ -9,8 +9,9 @@ from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
+from icefield._core import check_compaction, check_position_rewrite
 from icefield._inputs.text_files import read_mapping
 from icefield.errors import InvalidArgumentError
 from icefield.scan.moments import age_in_milliseconds
@@ -22,6 +23,10 @@ Settings: TypeAlias = Mapping[str, object]
 _Check: TypeAlias = Callable[[object, str], object]
 
 _DAY_MS = 86_400_000
+#: A thousand years: times so long ago can still be written as dates.
+_OLDEST_MS = 365_000 * _DAY_MS
+_LONGEST_AGE = 20
+_MOST = 2_147_483_647
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,21 @@ def _settings(task: str, given: object, place: str) -> Settings:
     settings = {name: checks[name](value, f"{place}.{name}") for name, value in known.items()}
     if settings.get("strategy") == "binpack" and "sort-order" in settings:
         raise InvalidArgumentError(f"{place}: the strategy binpack keeps the order of rows, and sort-order changes it")
+    options = cast("dict[str, str]", settings.get("options", {}))
+    if task == "compact":
+        strategy, order = cast("str | None", settings.get("strategy")), cast("str | None", settings.get("sort-order"))
+        _checked(lambda: check_compaction(strategy, order, {}), f"{place}.sort-order")
+        _checked(lambda: check_compaction(strategy, order, options), f"{place}.options")
+    elif task == "rewrite-position-deletes":
+        _checked(lambda: check_position_rewrite(options), f"{place}.options")
     return MappingProxyType(settings)
+
+
+def _checked(check: Callable[[], None], place: str) -> None:
+    try:
+        check()
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{place}: {error}") from error
 
 
 def _known(
@@ -157,8 +176,10 @@ def _text_list(value: object, place: str) -> tuple[str, ...]:
 
 def _count(value: object, place: str) -> int:
     text = str(value)
-    if isinstance(value, bool) or not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise InvalidArgumentError(f"{place}: expected a whole number above 0, got {value!r:.40}")
+    # Ten digits are enough, and the procedures take no more.
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST))
+    if isinstance(value, bool) or not is_number or not 1 <= int(text) <= _MOST:
+        raise InvalidArgumentError(f"{place}: expected a whole number above 0, up to {_MOST}, got {value!r:.40}")
     return int(text)
 
 
@@ -180,9 +201,12 @@ def _flag(value: object, place: str) -> bool:
 
 
 def _age(value: object, place: str) -> int:
-    milliseconds = age_in_milliseconds(str(value))
+    text = str(value)
+    milliseconds = age_in_milliseconds(text) if len(text) <= _LONGEST_AGE else None
     if milliseconds is None:
         raise InvalidArgumentError(f"{place}: expected an age such as 7d or 12h, got {value!r:.40}")
+    if milliseconds > _OLDEST_MS:
+        raise InvalidArgumentError(f"{place}: at most {_OLDEST_MS // _DAY_MS}d, got {value!r:.40}")
     return milliseconds
 
 

@@ -76,6 +76,12 @@ impl SortOrder {
 }
 
 impl SortField {
+    /// Rejects a text that is no sort field of any schema.
+    pub fn check_text(text: &str) -> Result<()> {
+        let Term { rest, .. } = term(text)?;
+        order_of(rest).map(drop)
+    }
+
     /// Parses a sort field as a user writes it.
     pub fn from_text(text: &str, schema: &Schema) -> Result<Self> {
         let Term { transform, column, rest } = term(text)?;
@@ -93,13 +99,17 @@ impl SortField {
     }
 
     fn new(column: &str, transform: Transform, order: &str, schema: &Schema, case_sensitive: bool) -> Result<Self> {
-        let lower = order.to_ascii_lowercase();
-        let (direction, null_order) = directions(&words(&lower)).ok_or_else(|| {
-            Error::invalid(format!("expected asc or desc, then nulls first or nulls last, got {:?}", order.trim()))
-        })?;
+        let (direction, null_order) = order_of(order)?;
         let source_ids = vec![schema.named(column, case_sensitive)?.id];
         Ok(Self { source_ids, transform, direction, null_order })
     }
+}
+
+fn order_of(text: &str) -> Result<(SortDirection, NullOrder)> {
+    let lower = text.to_ascii_lowercase();
+    directions(&words(&lower)).ok_or_else(|| {
+        Error::invalid(format!("expected asc or desc, then nulls first or nulls last, got {:?}", text.trim()))
+    })
 }
 
 fn directions(words: &[&str]) -> Option<(SortDirection, NullOrder)> {

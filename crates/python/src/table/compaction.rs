@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use icefield_format::expr::{Expr, Expression};
 use icefield_table::commit::SnapshotOptions;
-use icefield_table::maintain::compact::{
-    Compacted, Compaction, CompactionPlan, GroupDone, GroupTask, Progress, compact,
-};
+use icefield_table::maintain::compact::{self, Compacted, Compaction, CompactionPlan, GroupDone, GroupTask, Progress};
 use icefield_table::maintain::deletes::{self, DeletesRequest, RewritePositions};
 use icefield_table::{Error, Table};
 use pyo3::prelude::*;
@@ -25,6 +23,8 @@ use crate::table::state::PyTableState;
 /// Adds the names of this module to `icefield._core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCompactionPlan>()?;
+    module.add_function(wrap_pyfunction!(check_compaction, module)?)?;
+    module.add_function(wrap_pyfunction!(check_position_rewrite, module)?)?;
     module.add_function(wrap_pyfunction!(rewrite_group, module)?)?;
     module.add_function(wrap_pyfunction!(compact_data_files, module)?)?;
     module.add_function(wrap_pyfunction!(rewrite_position_deletes, module)?)?;
@@ -83,6 +83,19 @@ impl Request {
             dry_run: self.dry_run,
         }
     }
+}
+
+/// Reject arguments of a compaction that are wrong for every table.
+#[pyfunction]
+#[pyo3(signature = (strategy, sort_order, options))]
+fn check_compaction(strategy: Option<&str>, sort_order: Option<&str>, options: BTreeMap<String, String>) -> Result<()> {
+    Ok(compact::check_compaction(strategy, sort_order, &options.into_iter().collect())?)
+}
+
+/// Reject options of a rewrite of position deletes that are wrong for every table.
+#[pyfunction]
+fn check_position_rewrite(options: BTreeMap<String, String>) -> Result<()> {
+    Ok(deletes::check_position_rewrite(&options.into_iter().collect())?)
 }
 
 /// The table, with its reads and writes counted.
@@ -160,7 +173,7 @@ fn compact_data_files(
             let numbers = (done.number, done.files, done.bytes, done.added_files, done.added_bytes);
             tell(|py| call.call1(py, numbers).map(drop))
         };
-        compact(&table, &compaction, &Progress { planned: Some(&planned), group: Some(&rewritten) })
+        compact::compact(&table, &compaction, &Progress { planned: Some(&planned), group: Some(&rewritten) })
     })??;
     Ok(counted(state, done))
 }

@@ -18,7 +18,9 @@ impl<'a> Given<'a> {
 
     /// The text of an option.
     pub(super) fn text(&mut self, name: &'static str) -> Option<&'a str> {
-        self.known.push(name);
+        if !self.known.contains(&name) {
+            self.known.push(name);
+        }
         self.options.get(name).map(|text| text.trim())
     }
 

@@ -56,6 +56,10 @@ impl Sizes {
                  large"
             )));
         }
+        Self::rest(given, (target, min, max))
+    }
+
+    fn rest(given: &mut Given<'_>, (target, min, max): (i64, i64, i64)) -> Result<Self> {
         Ok(Self {
             target,
             min,
@@ -65,6 +69,23 @@ impl Sizes {
             group_bytes: given.integer("max-file-group-size-bytes", 100 << 30, 1)?,
             group_files: given.integer("max-file-group-input-files", i64::MAX, 1)?,
         })
+    }
+
+    /// Rejects options that contradict each other for every table. Without a target size, that is the table's.
+    ///
+    /// # Errors
+    /// A value that is not allowed, or sizes that contradict each other.
+    pub(super) fn check(given: &mut Given<'_>) -> Result<()> {
+        if given.text(TARGET_FILE_SIZE).is_some() {
+            return Self::of(given, 1).map(drop);
+        }
+        let (min, max) = (given.integer(MIN_FILE_SIZE, 0, 0)?, given.integer(MAX_FILE_SIZE, i64::MAX, 0)?);
+        if max.saturating_sub(min) < 2 {
+            return Err(Error::invalid(format!(
+                "option '{MIN_FILE_SIZE}' ({min}) and option '{MAX_FILE_SIZE}' ({max}) leave no target size between them"
+            )));
+        }
+        Self::rest(given, (0, min, max)).map(drop)
     }
 
     /// Whether a file is too small or too large.

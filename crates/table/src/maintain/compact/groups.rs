@@ -99,7 +99,7 @@ pub(super) fn groups(plan: &Plan, metadata: &TableMetadata, settings: &Settings)
             of_partition.get_mut(group).into_iter().for_each(|files| files.push(found));
         }
     }
-    let (mut groups, mut room) = (Vec::new(), settings.most_files);
+    let (mut groups, mut room) = (Vec::new(), settings.rules.most_files);
     for files in of_partition {
         for mut files in sizes.packed(files, |file| file.bytes) {
             let sum = |files: &[PlannedFile]| files.iter().map(|file| file.bytes).fold(0, i64::saturating_add);
@@ -114,7 +114,7 @@ pub(super) fn groups(plan: &Plan, metadata: &TableMetadata, settings: &Settings)
             }
         }
     }
-    settings.order.sort(&mut groups, |group| (group.bytes, group.inputs.len()));
+    settings.rules.order.sort(&mut groups, |group| (group.bytes, group.inputs.len()));
     Ok(groups)
 }
 
@@ -159,7 +159,7 @@ impl KnownDeletes<'_> {
     /// Whether a file is rewritten for the number of its delete files, or of its rows that are known to be deleted.
     fn are_many(&mut self, manifest: &PlannedManifest, row: usize, settings: &Settings) -> Result<bool> {
         let linked = manifest.deletes(row);
-        if linked.len() >= settings.delete_files {
+        if linked.len() >= settings.rules.delete_files {
             return Ok(true);
         }
         let mut deleted = 0_i64;
@@ -167,7 +167,7 @@ impl KnownDeletes<'_> {
             deleted = deleted.saturating_add(self.rows_of(*place)?);
         }
         let rows = manifest.entries.record_count.value(row);
-        Ok(!linked.is_empty() && deleted.min(rows) as f64 / rows as f64 >= settings.delete_ratio)
+        Ok(!linked.is_empty() && deleted.min(rows) as f64 / rows as f64 >= settings.rules.delete_ratio)
     }
 
     fn rows_of(&mut self, place: u32) -> Result<i64> {

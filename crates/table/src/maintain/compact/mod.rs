@@ -16,4 +16,5 @@ pub use plan::CompactionPlan;
 pub use progress::{GroupDone, Progress};
 pub use request::Compaction;
 pub use run::compact;
+pub use settings::check_compaction;
 pub use task::GroupTask;

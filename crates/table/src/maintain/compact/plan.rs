@@ -134,7 +134,7 @@ impl CompactionPlan {
         content.validate_format_version(self.metadata().format_version());
         if let Some(start) = &self.scan.snapshot {
             content.validate_from_snapshot(start.snapshot_id);
-            if self.settings.starting_number {
+            if self.settings.rules.starting_number {
                 content.data_sequence_number(start.sequence_number);
             }
         }
@@ -198,7 +198,7 @@ impl CompactionPlan {
 
     /// Removes the delete files that no longer apply, if that is asked for.
     pub(super) fn without_dangling_deletes(&self, table: &Table, mut done: Compacted) -> Result<Compacted> {
-        if self.settings.dangling {
+        if self.settings.rules.dangling {
             let after = done.table.as_ref().unwrap_or(table);
             let removed = remove_dangling_deletes(after, without_key(&self.request.snapshot))?;
             done.removed_delete_files += removed.files.len();

@@ -55,7 +55,7 @@ impl<'a> Run<'a> {
     /// Rewrites and commits all groups.
     fn all(&self, table: &Table, mut done: Compacted) -> Result<Compacted> {
         let groups = &self.plan.groups;
-        let per_commit = match self.plan.settings.partial {
+        let per_commit = match self.plan.settings.rules.partial {
             Some((commits, _)) => groups.len().div_ceil(commits),
             None => groups.len(),
         };
@@ -81,7 +81,7 @@ impl<'a> Run<'a> {
                     done.table = Some(table);
                 }
                 Err(error @ (Error::Validation(_) | Error::CommitFailed(_)))
-                    if self.plan.settings.partial.is_some() =>
+                    if self.plan.settings.rules.partial.is_some() =>
                 {
                     failed += 1;
                     done.failures.push(error.to_string());
@@ -89,7 +89,7 @@ impl<'a> Run<'a> {
                 Err(error) => return Err(error),
             }
         }
-        match self.plan.settings.partial {
+        match self.plan.settings.rules.partial {
             Some((_, most)) if failed > most => Err(Error::Validation(format!(
                 "compaction: {failed} of {batches} commits failed, and at most {most} may \
                  (partial-progress.max-failed-commits); the others were made. The first error: {}",
@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
     fn batch(&self, first: usize, batch: &'a [Group], done: &mut Compacted) -> Result<Vec<Rewritten<'a>>> {
         let storage = &self.plan.scan.storage;
         let memory = self.plan.request.memory.unwrap_or(MEMORY_LIMIT);
-        let width = self.plan.settings.concurrent.min(runtime::threads()).min(batch.len());
+        let width = self.plan.settings.rules.concurrent.min(runtime::threads()).min(batch.len());
         let (share, stopped) = (Share::new(width, memory), AtomicBool::new(false));
         let results: Mutex<Vec<(usize, Result<Vec<DataFile>>)>> = Mutex::new(Vec::new());
         let outcome = runtime::for_each(batch, width, |place, group| {
@@ -146,6 +146,6 @@ impl<'a> Run<'a> {
 
     /// Whether the other groups are rewritten after this error.
     fn outlives(&self, error: &Error) -> bool {
-        self.plan.settings.partial.is_some() && !matches!(error, Error::Interrupted(_))
+        self.plan.settings.rules.partial.is_some() && !matches!(error, Error::Interrupted(_))
     }
 }

@@ -6,7 +6,7 @@ mod positions;
 
 pub use dangling::{RemovedDeletes, dangling_deletes, remove_dangling_deletes};
 pub use equality::{ConvertedDeletes, convert_equality_deletes};
-pub use positions::{PositionsRewritten, RewritePositions, rewrite_position_deletes};
+pub use positions::{PositionsRewritten, RewritePositions, check_position_rewrite, rewrite_position_deletes};
 
 use icefield_format::expr::Expr;
 

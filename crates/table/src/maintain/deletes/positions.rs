@@ -76,14 +76,31 @@ impl Settings {
     fn of(options: &StringMap, metadata: &TableMetadata) -> Result<Self> {
         let mut given = Given::new(options);
         let target = DELETE_TARGET_FILE_SIZE_BYTES.read_valid(metadata.properties())?;
-        let (sizes, order) = (Sizes::of(&mut given, target)?, JobOrder::of(&mut given)?);
-        // Groups are small, and are rewritten one after the other.
-        given.integer("max-concurrent-file-group-rewrites", 5, 1)?;
-        let in_parts = given.flag("partial-progress.enabled", false)?;
-        let commits = given.integer("partial-progress.max-commits", 10, 1)?;
-        given.end("rewrite of position deletes")?;
-        Ok(Self { sizes, order, commits: in_parts.then_some(usize::try_from(commits).unwrap_or(usize::MAX)) })
+        let sizes = Sizes::of(&mut given, target)?;
+        let (order, commits) = rest(given)?;
+        Ok(Self { sizes, order, commits })
     }
+}
+
+/// Rejects options of a rewrite of position deletes that are wrong for every table.
+///
+/// # Errors
+/// Unknown options, and values that are not allowed.
+pub fn check_position_rewrite(options: &StringMap) -> Result<()> {
+    let mut given = Given::new(options);
+    Sizes::check(&mut given)?;
+    rest(given).map(drop)
+}
+
+/// The options that do not depend on the table.
+fn rest(mut given: Given<'_>) -> Result<(JobOrder, Option<usize>)> {
+    let order = JobOrder::of(&mut given)?;
+    // Groups are small, and are rewritten one after the other.
+    given.integer("max-concurrent-file-group-rewrites", 5, 1)?;
+    let in_parts = given.flag("partial-progress.enabled", false)?;
+    let commits = given.integer("partial-progress.max-commits", 10, 1)?;
+    given.end("rewrite of position deletes")?;
+    Ok((order, in_parts.then_some(usize::try_from(commits).unwrap_or(usize::MAX))))
 }
 
 /// Rewrites position delete files of a branch of the catalog's current table.
