@@ -6,8 +6,10 @@
 
 mod connections;
 mod encryption;
+mod identity;
 mod leftover;
 mod location;
+mod objects;
 mod properties;
 mod region;
 mod renewal;
@@ -17,11 +19,7 @@ mod store;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::ops::Range;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-
-use bytes::Bytes;
-use icefield_format::manifest::ManifestFile;
 
 use crate::error::{Error, Result};
 use renewal::Renewing;
@@ -29,6 +27,7 @@ use store::{encrypted, faults, local, memory, remote, traffic, unwritten};
 
 pub(crate) use encryption::FileKey;
 pub use encryption::{FileRef, KeyManagement, Keyring};
+pub use identity::Identity;
 pub use leftover::Leftover;
 pub(crate) use location::folders::{Folders, Way};
 pub(crate) use location::place::Parts;
@@ -82,28 +81,6 @@ struct Opened {
 impl Opened {
     fn is_of(&self, process: u32, generation: u64) -> bool {
         self.process == process && self.generation == generation
-    }
-}
-
-/// Identifies an immutable object without reading it: by its location, the properties used to access it, and the size
-/// and modification time of a local file.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Identity {
-    scheme: Scheme,
-    authority: String,
-    key: String,
-    rights: u64,
-    /// What decrypts the object, so that nothing decrypted is found without the key.
-    keys: (u64, u64),
-    local: Option<(u64, std::time::SystemTime)>,
-}
-
-impl Identity {
-    /// Whether replacing the object would change its identity. For a local file this requires that it was written long
-    /// enough ago for the time resolution of its file system.
-    pub fn is_settled(&self) -> bool {
-        const TICK: std::time::Duration = std::time::Duration::from_secs(2);
-        self.local.as_ref().is_none_or(|(_, written)| written.elapsed().is_ok_and(|age| age > TICK))
     }
 }
 
@@ -297,195 +274,6 @@ impl Storage {
         Location::parse(path)
     }
 
-    /// Reads a whole object.
-    pub fn read(&self, path: &str) -> Result<Bytes> {
-        self.read_at_most(path, usize::MAX)
-    }
-
-    /// Reads a whole object; one longer than `most` is rejected before it is read.
-    pub fn read_at_most(&self, path: &str, most: usize) -> Result<Bytes> {
-        let at = self.resolve(path)?;
-        named(path, self.store(&at)?.read(&at, u64::try_from(most).unwrap_or(u64::MAX)))
-    }
-
-    /// Reads a whole manifest, whose length must be the one in the manifest list.
-    pub fn read_manifest(&self, manifest: &ManifestFile) -> Result<Bytes> {
-        let (path, length) = (&*manifest.manifest_path, manifest.manifest_length);
-        let wrong =
-            |found: u64| Error::corrupt_file(path, format!("has {found} bytes where its manifest list says {length}"));
-        let most = usize::try_from(length)
-            .map_err(|_| Error::corrupt_file(path, format!("its manifest list says that it has {length} bytes")))?;
-        let file = FileRef { path, size: most as u64, key: manifest.key_metadata.as_deref() };
-        let (storage, plain) = self.decrypting(&file)?;
-        if file.key.is_some() {
-            return storage.read(path);
-        }
-        match self.read_at_most(path, most) {
-            Ok(bytes) if bytes.len() as u64 == plain => Ok(bytes),
-            Ok(bytes) => Err(wrong(bytes.len() as u64)),
-            Err(Error::TooLong { length, .. }) => Err(wrong(length)),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The identity of an object that is never changed in place. `None` if it is unknown (`memory:`), or if every step
-    /// is counted.
-    pub fn identity(&self, path: &str) -> Result<Option<Identity>> {
-        let at = self.resolve(path)?;
-        if self.inner.faults.is_some() || at.scheme == Scheme::Memory || self.permit(&at).is_err() {
-            return Ok(None);
-        }
-        let written = |about: &std::fs::Metadata| about.modified().ok().map(|time| (about.len(), time));
-        let local = match at.scheme {
-            Scheme::File => match std::fs::metadata(&at.key).ok().as_ref().and_then(written) {
-                None => return Ok(None),
-                known => known,
-            },
-            _ => None,
-        };
-        let keys = (
-            self.keyring.as_ref().map_or(0, |keyring| keyring.id()),
-            self.file.as_ref().map_or(0, |key| key.fingerprint()),
-        );
-        let rights = self.inner.rights;
-        Ok(Some(Identity { scheme: at.scheme, authority: at.authority, key: at.key, rights, keys, local }))
-    }
-
-    /// Whether reads wait for the network.
-    pub fn is_remote(&self, path: &str) -> bool {
-        self.resolve(path).is_ok_and(|at| !matches!(at.scheme, Scheme::File | Scheme::Memory))
-    }
-
-    /// The size of an object in bytes.
-    pub fn size(&self, path: &str) -> Result<u64> {
-        let at = self.resolve(path)?;
-        named(path, self.store(&at)?.size(&at))
-    }
-
-    /// Whether a path is a link of the file system, whatever it leads to.
-    pub(crate) fn is_link(&self, path: &str) -> bool {
-        let at = self.resolve(path).ok().filter(|at| at.scheme == Scheme::File);
-        at.is_some_and(|at| std::fs::symlink_metadata(&at.key).is_ok_and(|found| found.is_symlink()))
-    }
-
-    /// The kind of a local path that is not a regular file, such as a directory; `None` if it does not exist.
-    pub(crate) fn other_than_file(&self, path: &str) -> Option<&'static str> {
-        let at = self.resolve(path).ok().filter(|at| at.scheme == Scheme::File)?;
-        local::other_than_file(at.key.as_ref())
-    }
-
-    /// Whether an object exists.
-    pub fn exists(&self, path: &str) -> Result<bool> {
-        let found = self.size(path).map(|_| true);
-        found.or_else(|error| matches!(error, Error::NotFound { .. }).then_some(false).ok_or(error))
-    }
-
-    /// Reads one range of bytes.
-    pub fn range(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
-        let mut found = self.ranges(path, std::slice::from_ref(&range))?;
-        found.pop().ok_or_else(|| Error::Internal(format!("{path}: no bytes for a range")))
-    }
-
-    /// Reads several ranges of bytes; adjacent ones are fetched together where that saves requests.
-    pub fn ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let at = self.resolve(path)?;
-        let found = named(path, self.store(&at)?.ranges(&at, ranges))?;
-        let whole = found.len() == ranges.len()
-            && found.iter().zip(ranges).all(|(bytes, range)| bytes.len() as u64 == range.end - range.start);
-        if !whole {
-            return Err(Error::corrupt_file(path, "shorter than its metadata says"));
-        }
-        Ok(found)
-    }
-
-    /// Opens an object for reading by ranges; `None` if every range would be a request of its own.
-    pub fn open(&self, path: &str) -> Result<Option<Arc<dyn OpenObject>>> {
-        let at = self.resolve(path)?;
-        named(path, self.store(&at)?.open(&at))
-    }
-
-    /// Writes an object durably in one call.
-    pub fn put(&self, path: &str, bytes: impl Into<Bytes>, existing: Existing) -> Result<()> {
-        let at = self.resolve(path)?;
-        named(path, self.store(&at)?.put(&at, bytes.into(), existing))
-    }
-
-    /// Starts writing an object in pieces.
-    pub fn output(&self, path: &str) -> Result<Box<dyn Output>> {
-        let at = self.resolve(path)?;
-        named(path, self.store(&at)?.output(&at))
-    }
-
-    /// Deletes an object; a missing one is not an error.
-    pub fn delete(&self, path: &str) -> Result<()> {
-        let at = self.resolve(path)?;
-        named(path, self.store(&at)?.delete(&at))
-    }
-
-    /// Deletes objects concurrently, with as few requests as their store allows; returns the errors in the order of the
-    /// paths. A missing object is not an error, and an error does not stop the other deletions.
-    pub fn delete_all<P: AsRef<str>>(&self, paths: &[P]) -> Vec<Error> {
-        let mut failed: Vec<(usize, Error)> = Vec::new();
-        let mut of_stores: HashMap<_, (Vec<usize>, Vec<Location>)> = HashMap::new();
-        for (number, path) in paths.iter().enumerate() {
-            match self.resolve(path.as_ref()) {
-                Ok(at) if self.permit(&at).is_err() => {
-                    failed.extend(self.permit(&at).err().map(|error| (number, error)))
-                }
-                Ok(at) => {
-                    let (numbers, all) =
-                        of_stores.entry((self.scope(&at), at.scheme, at.authority.clone())).or_default();
-                    numbers.push(number);
-                    all.push(at);
-                }
-                Err(error) => failed.push((number, error)),
-            }
-        }
-        for (numbers, all) in of_stores.into_values() {
-            let Some(first) = all.first() else { continue };
-            let done = match self.store(first) {
-                Ok(store) => store.delete_all(&all),
-                // Opening the store failed. It is tried again for each path, so that each gets an error of its own.
-                Err(_) => all.iter().map(|at| self.store(at).map(drop)).collect(),
-            };
-            let outcomes = numbers.into_iter().zip(done);
-            failed.extend(outcomes.filter_map(|(number, done)| Some((number, done.err()?))));
-        }
-        failed.sort_by_key(|(number, _)| *number);
-        let name = |(number, error): (usize, Error)| match paths.get(number) {
-            Some(path) => renamed(path.as_ref(), error),
-            None => error,
-        };
-        failed.into_iter().map(name).collect()
-    }
-
-    /// Lists all objects below a folder, sorted by path: all pages of [`Storage::pages`].
-    pub fn list(&self, prefix: &str) -> Result<Vec<Entry>> {
-        let mut entries = Vec::new();
-        for page in self.pages(prefix)? {
-            entries.append(&mut page?);
-        }
-        entries.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(entries)
-    }
-
-    /// Lists all objects below a folder in pages, in the order of the store. The returned paths begin with `prefix`,
-    /// even if it was relocated. A failed listing ends with its error.
-    pub fn pages(&self, prefix: &str) -> Result<Pages> {
-        let prefix = prefix.trim_end_matches('/').to_owned();
-        let at = self.resolve(&format!("{prefix}/"))?;
-        let pages = named(&prefix, self.store(&at)?.pages(&at))?;
-        Ok(Box::new(pages.map(move |page| {
-            let mut page = named(&prefix, page)?;
-            // What does not begin with the prefix is a marker object of the folder itself.
-            page.retain_mut(|entry| {
-                let path = entry.path.strip_prefix(&at.key).map(|rest| format!("{prefix}/{rest}"));
-                path.map(|path| entry.path = path).is_some()
-            });
-            Ok(page)
-        })))
-    }
-
     /// The number of the storage whose credentials a location needs; `None` for this one.
     fn scope(&self, at: &Location) -> Option<usize> {
         if self.inner.prefixed.is_empty() {
@@ -580,21 +368,4 @@ impl Default for Storage {
 fn keys_of_process() -> &'static RandomState {
     static KEYS: OnceLock<RandomState> = OnceLock::new();
     KEYS.get_or_init(RandomState::new)
-}
-
-/// Replaces the resolved path in an error by the one that the caller used.
-fn named<T>(path: &str, result: Result<T>) -> Result<T> {
-    result.map_err(|error| renamed(path, error))
-}
-
-/// The error with another path.
-fn renamed(path: &str, error: Error) -> Error {
-    match error {
-        Error::TooLong { length, most, .. } => Error::TooLong { path: path.to_owned(), length, most },
-        Error::NotFound { .. } => Error::NotFound { path: path.to_owned() },
-        Error::AlreadyExists { .. } => Error::AlreadyExists { path: path.to_owned() },
-        Error::Storage { operation, message, .. } => Error::Storage { path: path.to_owned(), operation, message },
-        Error::Format(error) => Error::Format(error.in_file(path)),
-        other => other,
-    }
 }
