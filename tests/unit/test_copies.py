@@ -157,7 +157,7 @@ def test_what_cannot_be_copied_is_refused_and_leaves_nothing(catalog: ice.Catalo
     other = History(catalog, Random(3), "a.u", 2, "parquet").table
     location, before = table.location(), sorted(tmp_path.rglob("*"))
     for call_of, message in (
-        (lambda: table.copy_to(f"{location}/copy"), "one of both would be within the other"),
+        (lambda: table.copy_to(f"{location}/copy"), "one location would contain the other"),
         (lambda: table.copy_to(""), "location is empty"),
         (lambda: table.copy_to(location), "are the same"),
         (lambda: table.copy_to(other.location()), "has the metadata of another table"),

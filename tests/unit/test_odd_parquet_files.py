@@ -241,7 +241,7 @@ def test_int96_that_no_nanoseconds_hold_is_an_error_that_names_the_column(
     properties = {"format-version": "3", "write.delete.mode": "merge-on-read"}
     table = catalog.create_table("a.t", wide, properties=properties)
     table.add_files([str(path)])
-    message = rf"a\.parquet: column {column}: a timestamp of INT96 is outside of 1677 to 2262"
+    message = rf"a\.parquet: column {column}: an INT96 timestamp is outside 1677 to 2262"
     for scan in (table.scan(), table.scan("id = 1"), table.scan(selected_fields=(name, "_pos"))):
         with pytest.raises(CorruptDataError, match=message):
             scan.to_arrow()

@@ -131,7 +131,7 @@ class ViewCatalog(ABC):
 
         """
         if (queries is None) == (view_version is None):
-            raise ArgumentTypeError("create_view() takes queries or view_version, one of both")
+            raise ArgumentTypeError("create_view() takes either queries or view_version")
         wanted = queries if queries is not None else view_version
         version = _version(identifier, wanted, default_namespace, default_catalog)
         version.to_json()

@@ -349,7 +349,7 @@ def test_a_version_as_pyiceberg_writes_it(catalog: ice.Catalog) -> None:
     assert view.current_version().representations == [found]
     assert view.current_version().default_namespace == ("m",)
     for given in [{}, {"queries": SPARK, "view_version": version}]:
-        with pytest.raises(errors.ArgumentTypeError, match="one of both"):
+        with pytest.raises(errors.ArgumentTypeError, match="either queries or view_version"):
             catalog.create_view("n.w", schema, **given)  # type: ignore[arg-type]
     twice = [SQLViewRepresentation("SELECT 1", "spark"), SQLViewRepresentation("SELECT 2", "spark")]
     for given in [{}, {"queries": SPARK, "representations": twice}, {"representations": twice}]:

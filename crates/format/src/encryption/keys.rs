@@ -85,7 +85,7 @@ pub fn open(sealed: &EncryptedKey, by: &EncryptedKey, key: &[u8]) -> Result<KeyM
     let opened = Cipher::new(key)?.decrypt(&sealed.encrypted_key_metadata, timestamp(by)?.as_bytes(), &mut plain);
     opened.map_err(|_| {
         let message =
-            format!("it cannot be decrypted by the key encryption key {}: one of both was changed", by.key_id);
+            format!("it cannot be decrypted by the key encryption key {}: one of the two was changed", by.key_id);
         Error::corrupt(format!("encryption key {}", sealed.key_id), message)
     })?;
     KeyMetadata::from_bytes(&plain).map_err(|error| error.within(&format!("encryption key {}: ", sealed.key_id)))

@@ -292,7 +292,7 @@ fn from_python(object: &Bound<'_, PyAny>, depth: usize) -> Result<Tree> {
         |why: &str| InvalidArgumentError::new_err(format!("{} is not a value of a variant{why}", shown(object)));
     if depth > DEPTH {
         return Err(
-            InvalidArgumentError::new_err(format!("a variant is nested {DEPTH} levels deep at the most")).into()
+            InvalidArgumentError::new_err(format!("a variant can be nested at most {DEPTH} levels deep")).into()
         );
     }
     if object.is_none() {

@@ -184,6 +184,6 @@ impl fmt::Display for ScanReport {
                 self.equality_delete_files
             )?;
         }
-        write!(f, "\nbytes:        {} in data files, at the most", self.total_file_size_in_bytes)
+        write!(f, "\nbytes:        at most {} in data files", self.total_file_size_in_bytes)
     }
 }

@@ -83,8 +83,8 @@ class CopiesTable(DescribesTable):
         Raises
         ------
         InvalidArgumentError
-            If files of the table are outside of the prefix, if the location has another table, or if one of both
-            locations is within the other.
+            If files of the table are outside of the prefix, if the location has another table, or if one of the
+            locations contains the other.
         UnsupportedFeatureError
             If the table is encrypted.
         CorruptDataError

@@ -112,7 +112,7 @@ impl<'a> Children<'a> {
         let offset = at.checked_mul(self.width).and_then(|place| unsigned(self.offsets, place, self.width));
         let rest = offset.and_then(|offset| self.data.get(offset..)).filter(|rest| !rest.is_empty());
         rest.ok_or_else(|| {
-            corrupt(format!("the offset of value {at} lies beyond the {} bytes of values", self.data.len()))
+            corrupt(format!("the offset of value {at} is beyond the {} bytes of values", self.data.len()))
         })
     }
 }

@@ -54,11 +54,11 @@ impl Tree {
             0..=8 => 4,
             9..=17 => 8,
             18..=37 => 16,
-            _ => return Err(Error::invalid("a decimal of a variant has 38 digits at the most")),
+            _ => return Err(Error::invalid("a decimal in a variant has at most 38 digits")),
         };
         if scale > 38 {
             return Err(Error::invalid(format!(
-                "a decimal of a variant has 38 digits behind the point at the most, got {scale}"
+                "a decimal in a variant has at most 38 digits after the decimal point, got {scale}"
             )));
         }
         Ok(Self::fixed(Node::Decimal { unscaled, scale, bytes }))
@@ -143,7 +143,7 @@ impl Tree {
         let mut open = vec![(self, 0)];
         while let Some((tree, depth)) = open.pop() {
             if depth > DEPTH {
-                return Err(Error::invalid(format!("a variant is nested {DEPTH} levels deep at the most")));
+                return Err(Error::invalid(format!("a variant can be nested at most {DEPTH} levels deep")));
             }
             match tree {
                 Self::Primitive(_) => {}

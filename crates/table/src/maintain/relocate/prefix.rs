@@ -29,7 +29,7 @@ impl Prefix {
         Ok(Self { sources: spellings(source), target })
     }
 
-    /// Whether one of both prefixes lies within the other.
+    /// Whether either prefix contains the other.
     pub(super) fn overlap(&self) -> bool {
         self.sources.iter().any(|source| source.starts_with(&self.target) || self.target.starts_with(source))
     }

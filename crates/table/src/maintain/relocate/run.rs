@@ -153,7 +153,7 @@ pub fn copy_table(storage: &Storage, table: &Committed, request: &TableCopy) -> 
     let prefix = Prefix::new(source, &request.location)?;
     if prefix.overlap() {
         return Err(Error::invalid(format!(
-            "a copy of {source} cannot be at {}: one of both would be within the other",
+            "{source} cannot be copied to {}: one location would contain the other",
             request.location
         )));
     }

@@ -258,7 +258,7 @@ impl KeyColumns {
         for field in delete.key.iter() {
             let wrong = || {
                 let message = format!(
-                    "it deletes by column {}, which is not a primitive field outside of lists and maps",
+                    "it deletes by column {}, which is not a primitive field outside lists and maps",
                     field.name
                 );
                 Error::corrupt_file(&*delete.path, message)

@@ -81,7 +81,7 @@ pub fn load(storage: &Storage, delete: &DeletePart, named: &Named, limits: &Limi
     let (storage, length) = &storage.decrypting(&delete.file_ref())?;
     let start = u64::try_from(offset).map_err(|_| corrupt("its deletion vector begins before the file"))?;
     let end = u64::try_from(size).ok().and_then(|size| start.checked_add(size)).filter(|end| end <= length);
-    let end = end.ok_or_else(|| corrupt("its deletion vector ends behind the file"))?;
+    let end = end.ok_or_else(|| corrupt("its deletion vector ends after the end of its file"))?;
     let (blob, places) = named.blob(storage, (&delete.path, *length), (start, end), limits)?;
     let own = places.as_ref().and_then(|places| places.get(&(start, end.saturating_sub(start))));
     if let Some(own) = own.filter(|own| *own != referenced) {

@@ -417,7 +417,7 @@ mod tests {
         assert_eq!(
             Key::of_list(&storage, &FileRef::plain(path, 0)).unwrap(),
             None,
-            "reading it tells that it is not there"
+            "reading it shows that it is missing"
         );
     }
 }

@@ -190,7 +190,7 @@ fn pages_dictionaries_and_bloom_filters_leave_what_may_match() {
             0.25,
         ),
         ("both", Expr::and(equal("text", text("007 4")), equal("id", Value::Long(4321))), one(4300..4400), 0.08),
-        ("none of both", Expr::and(equal("text", text("007 4")), equal("id", Value::Long(1))), vec![], 0.05),
+        ("neither", Expr::and(equal("text", text("007 4")), equal("id", Value::Long(1))), vec![], 0.05),
         ("either", Expr::or(equal("text", text("007 4")), Expr::True), whole.clone(), 1.1),
         ("negated", Expr::not(equal("text", text("007 4"))), whole, 1.1),
     ];

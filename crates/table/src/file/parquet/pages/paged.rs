@@ -99,7 +99,7 @@ impl Chunks {
     fn pages(&self, number: usize) -> Result<Box<dyn PageReader>> {
         let group = self.metadata.row_groups().get(number);
         let Some((group, about)) = group.and_then(|group| Some((group, group.columns().get(self.column)?))) else {
-            return Err(ParquetError::General(format!("row group {number}, column {}: not there", self.column)));
+            return Err(ParquetError::General(format!("row group {number}, column {} is missing", self.column)));
         };
         let index = self.metadata.page_index_for_row_group(number);
         let locations = index.page_locations(self.column).filter(|pages| self.is_sparse && !pages.is_empty());

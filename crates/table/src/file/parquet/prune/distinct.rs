@@ -225,7 +225,7 @@ impl Slice {
         let skipped = start.checked_sub(self.start).and_then(|skipped| usize::try_from(skipped).ok());
         match skipped.filter(|skipped| *skipped <= self.bytes.len()) {
             Some(skipped) => Ok(self.bytes.slice(skipped..)),
-            None => Err(ParquetError::EOF(format!("byte {start} is not there"))),
+            None => Err(ParquetError::EOF(format!("byte {start} is missing"))),
         }
     }
 }
@@ -246,7 +246,7 @@ impl ChunkReader for Slice {
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         let mut bytes = self.at(start)?;
         if length > bytes.len() {
-            return Err(ParquetError::EOF(format!("{length} bytes from byte {start} on are not there")));
+            return Err(ParquetError::EOF(format!("{length} bytes from byte {start} on are missing")));
         }
         bytes.truncate(length);
         Ok(bytes)

@@ -70,9 +70,8 @@ impl ParquetFile {
         (file.metadata, file.int96) = (metadata.clone(), None);
         for batch in file.decode_rows(row_groups.to_vec(), &request, slice, is_first)? {
             if let Some(column) = int96::not_in_nanos(&batch?) {
-                let message = format!(
-                    "column {column}: a timestamp of INT96 is outside of 1677 to 2262, which nanoseconds can hold"
-                );
+                let message =
+                    format!("column {column}: an INT96 timestamp is outside 1677 to 2262, the range of nanoseconds");
                 return Err(Error::corrupt_file(&*self.path, message));
             }
         }
