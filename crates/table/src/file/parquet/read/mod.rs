@@ -5,6 +5,8 @@ mod batches;
 mod bound;
 mod columns;
 mod decoders;
+#[cfg(test)]
+mod drawn;
 mod encrypted;
 mod footers;
 mod int96;
