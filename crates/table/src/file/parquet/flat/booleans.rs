@@ -1,6 +1,6 @@
-//! Decodes flat boolean columns. PLAIN pages store booleans as Arrow does, one bit each.
+//! Decodes flat boolean columns. PLAIN pages store booleans as Arrow does, one bit each; RLE pages
+//! in runs, as levels are stored.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray};
@@ -10,52 +10,20 @@ use parquet::basic::Encoding;
 use parquet::data_type::BoolType;
 use parquet::errors::{ParquetError, Result};
 
-use super::column::{Bits, Values};
+use super::bits::{self, Packed};
+use super::column::{Bits, Levels, Values};
+use super::hybrid::Hybrid;
+use super::nulls;
 use super::runs::Runs;
 use crate::file::parquet::guard::internal;
 
-/// The decoded values of a column.
+/// The decoded values of a column, without nulls.
 #[derive(Default)]
-pub(in crate::file::parquet) struct Booleans {
-    /// Appended values without nulls: full words, then the remaining bits and their number.
-    words: Vec<u64>,
-    last: u64,
-    filled: usize,
-}
-
-impl Booleans {
-    /// Appends a range of bits at any bit offset. For short runs this is five times as fast as Arrow's function.
-    fn append_bits(&mut self, bytes: &[u8], mut bits: Range<usize>) -> Result<()> {
-        if bits.end.div_ceil(8) > bytes.len() {
-            return Err(internal("bits that are wanted and were not read"));
-        }
-        while !bits.is_empty() {
-            let rest = bytes.get(bits.start / 8..).unwrap_or_default();
-            // A word from any byte on; only at the end of the page are fewer bytes left.
-            let word = match rest.first_chunk() {
-                Some(word) => u64::from_le_bytes(*word),
-                None => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
-            };
-            // Bits of the word before the range are not part of it.
-            let count = bits.len().min(u64::BITS as usize - bits.start % 8);
-            let taken = word >> (bits.start % 8) & (u64::MAX >> (u64::BITS as usize - count));
-            self.last |= taken << self.filled;
-            bits.start += count;
-            self.filled += count;
-            if let Some(behind) = self.filled.checked_sub(u64::BITS as usize) {
-                // The bits that did not fit begin the next word. A shift by 64 would overflow.
-                self.words.push(self.last);
-                self.last = if behind == 0 { 0 } else { taken >> (count - behind) };
-                self.filled = behind;
-            }
-        }
-        Ok(())
-    }
-}
+pub(in crate::file::parquet) struct Booleans(Packed);
 
 impl Values for Booleans {
     type Type = BoolType;
-    type Page = Bits;
+    type Page = Levels;
 
     fn clear_dictionary(&mut self) {}
 
@@ -63,45 +31,45 @@ impl Values for Booleans {
         Err(ParquetError::General("booleans have no dictionary".to_owned()))
     }
 
-    fn open(&self, encoding: Encoding, bytes: Bytes) -> Result<Option<Bits>> {
-        let rows = bytes.len().saturating_mul(8);
-        let bits = || Bits { bits: BooleanBuffer::new(Buffer::from(bytes), 0, rows), at: 0 };
-        Ok((encoding == Encoding::PLAIN).then(bits))
+    fn open(&self, encoding: Encoding, bytes: Bytes) -> Result<Option<Levels>> {
+        match encoding {
+            Encoding::PLAIN => {
+                let rows = bytes.len().saturating_mul(8);
+                Ok(Some(Levels::Bits(Bits { bits: BooleanBuffer::new(Buffer::from(bytes), 0, rows), at: 0 })))
+            }
+            // A page that contains only nulls may have no bytes. Others are levels of one bit after their length.
+            Encoding::RLE if bytes.len() > 4 => Ok(Some(Levels::Runs(Hybrid::new(bytes.slice(4..), 1)?))),
+            _ => Ok(None),
+        }
     }
 
-    fn decoded(values: Vec<bool>) -> Bits {
-        Bits { bits: BooleanBuffer::from(values), at: 0 }
+    fn decoded(values: Vec<bool>) -> Levels {
+        Levels::Bits(Bits { bits: BooleanBuffer::from(values), at: 0 })
     }
 
     fn reserve(&mut self, count: usize) {
-        self.words.reserve(count / u64::BITS as usize + 1);
+        self.0.reserve(count);
     }
 
-    fn append(&mut self, page: &mut Bits, runs: &Runs<'_>) -> Result<()> {
-        let taken = page.take(runs.passed())?;
+    fn append(&mut self, page: &mut Levels, runs: &Runs<'_>) -> Result<()> {
+        let taken = page.next(runs.passed())?;
         let (bytes, first) = (taken.values(), taken.offset());
-        runs.iter().try_for_each(|run| self.append_bits(bytes, first + run.start..first + run.end))
+        runs.iter().try_for_each(|run| self.0.append(bytes, first + run.start..first + run.end).map(drop))
     }
 
-    fn skip(&self, page: &mut Bits, count: usize) -> Result<()> {
-        page.take(count).map(drop)
+    fn skip(&self, page: &mut Levels, count: usize) -> Result<()> {
+        page.next(count).map(drop)
     }
 
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        let Self { mut words, last, filled } = std::mem::take(self);
-        let count = words.len() * u64::BITS as usize + filled;
+        let values = std::mem::take(&mut self.0);
+        let count = values.len();
         if nulls.as_ref().is_some_and(|nulls| nulls.len() - nulls.null_count() != count) {
-            return Err(internal("booleans that are not as many as rows have"));
+            return Err(internal("a different count of booleans than of rows with a value"));
         }
-        words.push(last);
-        let words: Vec<u64> = words.into_iter().map(u64::to_le).collect();
-        let bits = BooleanBuffer::new(Buffer::from_vec(words), 0, count);
         let bits = match &nulls {
-            None => bits,
-            Some(nulls) => {
-                let mut next = bits.iter();
-                nulls.iter().map(|is_present| is_present && next.next().unwrap_or_default()).collect()
-            }
+            None => bits::buffer(values.into_words(), count),
+            Some(nulls) => bits::buffer(nulls::bits(&values.into_words(), nulls), nulls.len()),
         };
         Ok(Arc::new(BooleanArray::new(bits, nulls)))
     }

@@ -19,6 +19,7 @@ use simdutf8::basic::from_utf8;
 
 use super::column::Values;
 use super::hybrid::Hybrid;
+use super::nulls;
 use super::runs::Runs;
 use crate::file::parquet::guard::internal;
 
@@ -154,7 +155,7 @@ fn enough(found: usize, count: usize) -> Result<()> {
 }
 
 fn ends_inside() -> ParquetError {
-    ParquetError::EOF("a page ends inside of a value".to_owned())
+    ParquetError::EOF("a page ends inside a value".to_owned())
 }
 
 fn too_large() -> ParquetError {
@@ -368,14 +369,7 @@ impl Made {
     fn into_array(self, is_text: bool, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let offsets = match &nulls {
             None => self.offsets,
-            Some(nulls) => {
-                let (mut next, mut last) = (self.offsets.into_iter().skip(1), 0);
-                let end = |is_present| {
-                    last = if is_present { next.next().unwrap_or(last) } else { last };
-                    last
-                };
-                std::iter::once(0).chain(nulls.iter().map(end)).collect()
-            }
+            Some(nulls) => nulls::offsets(&self.offsets, nulls),
         };
         if offsets.last().map(|last| usize::try_from(*last)) != Some(Ok(self.bytes.len())) {
             return Err(internal("values that end elsewhere than their bytes"));

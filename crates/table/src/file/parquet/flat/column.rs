@@ -3,13 +3,14 @@
 //! The parquet crate appends each string with a separate call and expands each boolean to a byte before packing it.
 //! This cost a sixth of a full scan of a table with two string columns, one of them dictionary-encoded, and a boolean
 //! column. If scattered rows are deleted, it also decodes all rows and copies the rest once more, another sixth. This
-//! decoder copies each selected value once and skips the others. Pages that are neither PLAIN nor dictionary-encoded
-//! go to the parquet crate, one page at a time.
+//! decoder copies each selected value once and skips the others. Pages of other encodings, except
+//! RLE for booleans, go to the parquet crate, one page at a time.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use arrow_array::ArrayRef;
-use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer, NullBufferBuilder};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 use arrow_schema::ArrowError;
 use bytes::Bytes;
 use parquet::basic::Encoding;
@@ -19,6 +20,7 @@ use parquet::data_type::DataType as ParquetType;
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::ColumnDescPtr;
 
+use super::bits::{self, Packed};
 use super::hybrid::{Hybrid, Piece};
 use super::runs::Runs;
 use crate::file::parquet::guard::internal;
@@ -106,7 +108,8 @@ impl<V: Values> Column<V> {
     }
 
     fn read_rows(&mut self, rows: &Runs<'_>, count: usize) -> Result<ArrayRef> {
-        let mut nulls = NullBufferBuilder::new(count);
+        let mut present = Packed::default();
+        present.reserve(if self.about.max_def_level() > 0 { count.min(ROOM) } else { 0 });
         self.values.reserve(count.min(ROOM));
         let (mut left, window) = rows.parts();
         while let Some(first) = left.first() {
@@ -121,7 +124,7 @@ impl<V: Values> Column<V> {
             let (ranges, behind) = left.split_at(left.partition_point(|range| range.start < most));
             let last = ranges.last().map_or(most, |last| last.end);
             let end = last.min(most);
-            append(&mut self.values, page, &Runs::new(ranges, self.next..end), &mut nulls)?;
+            append(&mut self.values, page, &Runs::new(ranges, self.next..end), &mut present)?;
             page.rows -= end - self.next;
             if page.rows == 0 {
                 self.page = None;
@@ -132,7 +135,9 @@ impl<V: Values> Column<V> {
                 false => behind,
             };
         }
-        self.values.finish(nulls.finish().filter(|nulls| nulls.null_count() > 0))
+        let nulls =
+            (self.about.max_def_level() > 0).then(|| NullBuffer::new(bits::buffer(present.into_words(), count)));
+        self.values.finish(nulls.filter(|nulls| nulls.null_count() > 0))
     }
 
     fn skip(&mut self, mut rows: usize) -> Result<()> {
@@ -235,7 +240,7 @@ impl<V: Values> Column<V> {
             let bytes = page.buffer();
             let end = before.checked_add(length).filter(|end| *end <= bytes.len()).ok_or_else(short)?;
             if let Some(values) = self.values.open(page.encoding(), bytes.slice(end..))? {
-                let levels = || Hybrid::new(bytes.slice(before..end), 1).map(Levels::Stored);
+                let levels = || Hybrid::new(bytes.slice(before..end), 1).map(Levels::Runs);
                 return Ok(OpenPage { rows, levels: is_optional.then(levels).transpose()?, values });
             }
         }
@@ -254,7 +259,7 @@ impl<V: Values> Column<V> {
             return Err(ParquetError::EOF(format!("a page of {rows} rows ends after {found}")));
         }
         let present = |levels: Vec<i16>| Bits { bits: levels.into_iter().map(|level| level > 0).collect(), at: 0 };
-        Ok(OpenPage { rows, levels: is_optional.then(|| Levels::Decoded(present(levels))), values: V::decoded(values) })
+        Ok(OpenPage { rows, levels: is_optional.then(|| Levels::Bits(present(levels))), values: V::decoded(values) })
     }
 }
 
@@ -262,35 +267,38 @@ fn too_many() -> ParquetError {
     ParquetError::General("it has more rows than its row group".to_owned())
 }
 
-/// Appends selected rows of a page.
+/// Appends selected rows of a page; `present` has a bit for each row of an optional column.
 fn append<V: Values>(
     values: &mut V,
     page: &mut OpenPage<V::Page>,
     runs: &Runs<'_>,
-    nulls: &mut NullBufferBuilder,
+    present: &mut Packed,
 ) -> Result<()> {
     let Some(levels) = &mut page.levels else {
         // A required column has no nulls in any page.
         return values.append(&mut page.values, runs);
     };
-    let of_page = NullBuffer::new(levels.next(runs.passed())?);
-    if of_page.null_count() == 0 {
-        nulls.append_n_non_nulls(runs.count());
+    let of_page = levels.next(runs.passed())?;
+    let count = of_page.count_set_bits();
+    if count == runs.passed() {
+        present.append_set(runs.count());
         return values.append(&mut page.values, runs);
     }
-    let present = runs.passed() - of_page.null_count();
     // Maps selected rows to selected values: `next` numbers the next value, `row` its row.
-    let (mut ranges, mut row, mut next) = (Vec::new(), 0, 0);
+    let (bytes, first) = (of_page.values(), of_page.offset());
+    let (mut ranges, mut row, mut next): (Vec<Range<usize>>, _, _) = (Vec::new(), 0, 0);
     for run in runs.iter() {
-        let start = next + of_page.inner().slice(row, run.start - row).count_set_bits();
-        let wanted = of_page.slice(run.start, run.len());
-        (row, next) = (run.end, start + wanted.len() - wanted.null_count());
-        if start < next {
-            ranges.push(start..next);
+        let start = next + bits::set(bytes, first + row..first + run.start)?;
+        next = start + present.append(bytes, first + run.start..first + run.end)?;
+        row = run.end;
+        match ranges.last_mut() {
+            // Only nulls are between them.
+            Some(last) if last.end == start => last.end = next,
+            _ if start < next => ranges.push(start..next),
+            _ => {}
         }
-        nulls.append_buffer(&wanted);
     }
-    values.append(&mut page.values, &Runs::new(&ranges, 0..present))
+    values.append(&mut page.values, &Runs::new(&ranges, 0..count))
 }
 
 /// The result of looking for a page: opened, skipped, or none left.
@@ -331,25 +339,26 @@ impl PageReader for Given {
     }
 }
 
-/// Definition levels of an optional column, one bit per row: whether the row has a value.
-enum Levels {
-    Stored(Hybrid),
-    Decoded(Bits),
+/// Definition levels of an optional column, one bit per row: whether the row has a value. Booleans in runs are stored
+/// in the same way.
+pub(in crate::file::parquet) enum Levels {
+    Runs(Hybrid),
+    Bits(Bits),
 }
 
 impl Levels {
     /// The next rows' bits. Writers store short runs, so the bits of a run are copied without an allocation.
-    fn next(&mut self, rows: usize) -> Result<BooleanBuffer> {
+    pub(super) fn next(&mut self, rows: usize) -> Result<BooleanBuffer> {
         let levels = match self {
-            Self::Decoded(bits) => return bits.take(rows),
-            Self::Stored(levels) => levels,
+            Self::Bits(bits) => return bits.take(rows),
+            Self::Runs(levels) => levels,
         };
         let mut bits = BooleanBufferBuilder::new(rows.min(ROOM));
         while bits.len() < rows {
             match levels.next(rows - bits.len())? {
                 Piece::Same(level @ (0 | 1), count) => bits.append_n(count, level == 1),
                 Piece::Same(level, _) => {
-                    return Err(ParquetError::General(format!("a page has a definition level of {level}")));
+                    return Err(ParquetError::General(format!("a page has a level of {level} where one is 0 or 1")));
                 }
                 Piece::Packed(bytes, first, count) => bits.append_packed_range(first..first + count, &bytes),
             }

@@ -14,6 +14,7 @@ use parquet::errors::{ParquetError, Result};
 
 use super::column::Values;
 use super::hybrid::Hybrid;
+use super::nulls;
 use super::runs::Runs;
 use crate::file::parquet::guard::internal;
 
@@ -193,16 +194,11 @@ impl<N: Number> Values for Numbers<N> {
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let made = ScalarBuffer::<Native<N>>::from(std::mem::take(&mut self.made));
         if nulls.as_ref().is_some_and(|nulls| nulls.len() - nulls.null_count() != made.len()) {
-            return Err(internal("numbers that are not as many as rows have"));
+            return Err(internal("a different count of numbers than of rows with a value"));
         }
         let made = match &nulls {
             None => made,
-            Some(nulls) => {
-                let mut values = made.iter().copied();
-                let value =
-                    |is_present| if is_present { values.next().unwrap_or_default() } else { Default::default() };
-                nulls.iter().map(value).collect()
-            }
+            Some(nulls) => nulls::numbers(&made, nulls).into(),
         };
         let array = PrimitiveArray::<N::Array>::try_new(made, nulls)?;
         if Array::data_type(&array) == &self.ty {
