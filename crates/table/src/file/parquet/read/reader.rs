@@ -15,8 +15,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::RowNumber;
 use parquet::arrow::arrow_reader::{ArrowPredicateFn, ArrowReaderMetadata, RowFilter, RowGroups};
 use parquet::arrow::push_decoder::ParquetPushDecoderBuilder;
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
-use parquet::file::statistics::Statistics;
+use parquet::file::metadata::ParquetMetaData;
 
 use super::arrow_types::arrow_metadata;
 use super::batches::{Batches, Decoder};
@@ -368,7 +367,7 @@ impl ParquetFile {
     }
 
     /// The batches of row groups of an open file that a filter keeps; `None` if the parquet crate has to decode
-    /// columns that the filter does not test, or if there are nulls: it finds the rows with values sooner.
+    /// columns that the filter does not test.
     fn late(
         &self,
         file: Arc<dyn OpenObject>,
@@ -377,9 +376,6 @@ impl ParquetFile {
         filter: &Filter,
         selected: Option<Selected>,
     ) -> Result<Option<Batches>> {
-        if self.has_nulls(row_groups, request.leaves.iter().chain(&filter.leaves).copied()) {
-            return Ok(None);
-        }
         let numbers = self.row_numbers();
         let wanted = Wanted {
             descriptor: self.metadata.parquet_schema(),
@@ -401,14 +397,6 @@ impl ParquetFile {
         self.check_headers(row_groups, wanted.late_leaves(), &[])?;
         let decoder = Decoder::Late { late: Box::new(late), failure: groups.failure() };
         Ok(Some(Batches { path: self.path.clone(), decoder: Some(decoder) }))
-    }
-
-    /// Whether columns of some row groups have nulls, or may have as far as the footer says.
-    fn has_nulls(&self, row_groups: &[usize], leaves: impl Iterator<Item = usize> + Clone) -> bool {
-        let groups = row_groups.iter().filter_map(|number| self.metadata().row_groups().get(*number));
-        let mut chunks = groups.flat_map(|group| leaves.clone().filter_map(|leaf| group.columns().get(leaf)));
-        let nulls = |chunk: &ColumnChunkMetaData| chunk.statistics().and_then(Statistics::null_count_opt);
-        chunks.any(|chunk| chunk.column_descr().max_def_level() > 0 && nulls(chunk) != Some(0))
     }
 
     /// A pull decoder over the pages of row groups.
