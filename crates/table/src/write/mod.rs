@@ -23,6 +23,7 @@ mod writer;
 
 pub use background::BackgroundWriter;
 pub use conform::Matching;
+pub(crate) use input::partitions;
 pub use input::text::check_text;
 pub use input::{conform, intake, widening};
 pub use lineage::with_lineage;

@@ -63,7 +63,7 @@ class CompactedFiles:
 
     #: Number of data files that were replaced.
     rewritten_data_files_count: int
-    #: Number of data files that replace them; with ``dry_run`` the expected one.
+    #: Number of data files that replace them; with ``dry_run`` the expected one, by their sizes.
     added_data_files_count: int
     #: Bytes of the replaced files.
     rewritten_bytes_count: int
@@ -202,7 +202,9 @@ class Compacts:
         memory_limit
             Bytes that reading and writing may take, about; by default 512 MiB.
         dry_run
-            Only return what would be done.
+            Only return what would be done. Numbers of new files follow from sizes. Of groups with files of other
+            partition specs, the columns are read that the new partitions follow from. That equality deletes leave
+            no row of a group is not seen.
         progress
             Show a progress line, as for `Table.append`.
         on_group

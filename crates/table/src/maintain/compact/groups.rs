@@ -6,11 +6,14 @@ use icefield_format::manifest::DataFile;
 use icefield_format::metadata::TableMetadata;
 use icefield_format::value::Value;
 
-use super::settings::Settings;
+use super::settings::{Rules, Settings};
 use crate::error::Result;
 use crate::operation::matching::is_about_one_file;
 use crate::plan::deletes::{DeleteFile, partition_key};
 use crate::plan::{Plan, PlannedManifest};
+
+/// The values of a partition.
+pub(super) type Tuple = Vec<Option<Value>>;
 
 /// Data files that are rewritten together.
 #[derive(Debug, Clone)]
@@ -23,7 +26,7 @@ pub(super) struct Group {
     /// Bytes that one writer reads.
     pub(super) split_bytes: i64,
     /// The partition of all rows, if all files have the output spec and the same partition.
-    pub(super) partition: Option<Vec<Option<Value>>>,
+    pub(super) partition: Option<Tuple>,
 }
 
 /// A data file to rewrite.
@@ -34,6 +37,8 @@ pub(super) struct Input {
     pub(super) place: (usize, usize),
     /// Whether any delete file applies to it.
     pub(super) has_deletes: bool,
+    /// Whether delete files that are about it alone have as many rows as it has.
+    pub(super) is_empty: bool,
     /// Its deletion vectors.
     pub(super) vectors: Vec<DataFile>,
 }
@@ -57,6 +62,8 @@ struct PlannedFile {
     bytes: i64,
     /// Whether it has too many deletes.
     is_worn: bool,
+    /// Whether delete files that are about it alone have as many rows as it has.
+    is_empty: bool,
 }
 
 /// What is known about the delete files of a plan, by their index.
@@ -79,7 +86,9 @@ pub(super) fn groups(plan: &Plan, metadata: &TableMetadata, settings: &Settings)
         let mut of_tuple: HashMap<usize, usize> = HashMap::new();
         for row in 0..manifest.entries.len() {
             let bytes = manifest.entries.file_size_in_bytes.value(row);
-            let is_worn = deletes.are_many(manifest, row, settings)?;
+            let deleted = deletes.of_file(manifest, row)?;
+            let rows = manifest.entries.record_count.value(row);
+            let is_worn = deleted.are_many(rows, &settings.rules);
             if !sizes.rewrite_all && !is_worn && !sizes.is_outside(bytes) {
                 continue;
             }
@@ -95,7 +104,8 @@ pub(super) fn groups(plan: &Plan, metadata: &TableMetadata, settings: &Settings)
             if group == of_partition.len() {
                 of_partition.push(Vec::new());
             }
-            let found = PlannedFile { manifest: number, row, bytes, is_worn };
+            let is_empty = deleted.rows > 0 && deleted.rows >= rows;
+            let found = PlannedFile { manifest: number, row, bytes, is_worn, is_empty };
             of_partition.get_mut(group).into_iter().for_each(|files| files.push(found));
         }
     }
@@ -129,7 +139,7 @@ fn key(manifest: &PlannedManifest, tuple: usize, metadata: &TableMetadata) -> Re
 
 fn group(plan: &Plan, files: &[PlannedFile], bytes: i64, settings: &Settings) -> Result<Group> {
     let mut inputs = Vec::with_capacity(files.len());
-    for PlannedFile { manifest: number, row, .. } in files {
+    for PlannedFile { manifest: number, row, is_empty, .. } in files {
         let Some(manifest) = plan.manifests.get(*number) else { continue };
         let linked = manifest.deletes(*row);
         let mut vectors = Vec::new();
@@ -140,7 +150,13 @@ fn group(plan: &Plan, files: &[PlannedFile], bytes: i64, settings: &Settings) ->
             }
         }
         let file = manifest.entries.file(*row, manifest.spec_id())?;
-        inputs.push(Input { file, place: (*number, *row), has_deletes: !linked.is_empty(), vectors });
+        inputs.push(Input {
+            file,
+            place: (*number, *row),
+            has_deletes: !linked.is_empty(),
+            is_empty: *is_empty,
+            vectors,
+        });
     }
     let first = inputs.first().map(|input| &input.file).filter(|file| file.partition_spec_id == settings.spec.spec_id);
     let same = |first: &&DataFile| {
@@ -155,19 +171,31 @@ fn group(plan: &Plan, files: &[PlannedFile], bytes: i64, settings: &Settings) ->
     Ok(Group { bytes, outputs, split_bytes: sizes.split_bytes(bytes, outputs), partition, inputs })
 }
 
+/// What is known about the deletes of a data file.
+struct DeletedOf {
+    /// Delete files.
+    files: usize,
+    /// Rows of those that are about this file alone.
+    rows: i64,
+}
+
+impl DeletedOf {
+    /// Whether a file with this many rows is rewritten for the number of its delete files, or of its rows that are known
+    /// to be deleted.
+    fn are_many(&self, rows: i64, rules: &Rules) -> bool {
+        let is_share = || self.rows.min(rows) as f64 / rows as f64 >= rules.delete_ratio;
+        self.files >= rules.delete_files || (self.files > 0 && is_share())
+    }
+}
+
 impl KnownDeletes<'_> {
-    /// Whether a file is rewritten for the number of its delete files, or of its rows that are known to be deleted.
-    fn are_many(&mut self, manifest: &PlannedManifest, row: usize, settings: &Settings) -> Result<bool> {
+    fn of_file(&mut self, manifest: &PlannedManifest, row: usize) -> Result<DeletedOf> {
         let linked = manifest.deletes(row);
-        if linked.len() >= settings.rules.delete_files {
-            return Ok(true);
-        }
-        let mut deleted = 0_i64;
+        let mut rows = 0_i64;
         for place in linked.iter() {
-            deleted = deleted.saturating_add(self.rows_of(*place)?);
+            rows = rows.saturating_add(self.rows_of(*place)?);
         }
-        let rows = manifest.entries.record_count.value(row);
-        Ok(!linked.is_empty() && deleted.min(rows) as f64 / rows as f64 >= settings.rules.delete_ratio)
+        Ok(DeletedOf { files: linked.len(), rows })
     }
 
     fn rows_of(&mut self, place: u32) -> Result<i64> {
@@ -193,7 +221,7 @@ mod tests {
             [(10, &[][..], 10), (10, &[4], 6), (10, &[10], 0), (10, &[-1], 10), (10, &[11], 10), (-1, &[4], -1)]
         {
             let vectors = vectors.iter().copied().map(file).collect();
-            let input = Input { file: file(rows), place: (0, 0), has_deletes: true, vectors };
+            let input = Input { file: file(rows), place: (0, 0), has_deletes: true, is_empty: false, vectors };
             assert_eq!(input.rows_left(), left, "{rows}");
         }
     }

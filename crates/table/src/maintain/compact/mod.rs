@@ -4,6 +4,7 @@
 mod groups;
 mod outcome;
 mod plan;
+mod preview;
 mod progress;
 mod request;
 mod run;

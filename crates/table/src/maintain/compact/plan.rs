@@ -33,7 +33,7 @@ pub struct CompactionPlan {
     pub(super) groups: Vec<Group>,
     /// The id of the compaction, part of its file names.
     pub(super) operation: Uuid,
-    plan: Plan,
+    pub(super) plan: Plan,
     wanted: Arc<Wanted>,
 }
 
@@ -58,7 +58,7 @@ impl CompactionPlan {
         Ok(Self { request, settings, scan, groups, operation: Uuid::new_v4(), plan, wanted })
     }
 
-    fn metadata(&self) -> &Arc<TableMetadata> {
+    pub(super) fn metadata(&self) -> &Arc<TableMetadata> {
         &self.scan.metadata
     }
 

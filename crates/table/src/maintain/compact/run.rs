@@ -35,8 +35,7 @@ pub fn compact(table: &Table, request: &Compaction, progress: &Progress<'_>) -> 
     let plan = CompactionPlan::new(table, request.clone())?;
     let mut done = Compacted { groups: plan.groups.len(), ..Compacted::default() };
     if request.dry_run {
-        plan.groups.iter().for_each(|group| done.add(group, usize::try_from(group.outputs).unwrap_or(usize::MAX)));
-        return Ok(done);
+        return plan.preview(done);
     }
     if !plan.groups.is_empty() {
         progress.expect(&plan.groups);

@@ -14,22 +14,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use uuid::Uuid;
 
+use super::groups::Tuple;
 use crate::error::{Error, Result};
 use crate::limits::limits;
 use crate::operation::distributed::Kind;
 use crate::operation::matching::MEMORY_LIMIT;
 use crate::operation::rewrite_groups::{Layout, Names, Rewrite, RowOrder, discard};
+use crate::plan::projection::wanted::Wanted;
 use crate::plan::tasks::ReadTask;
 use crate::read::deletes::{Deletes, Kept};
 use crate::read::options::ReadOptions;
 use crate::read::task::rows_sharing;
 use crate::read::wire as parts_wire;
-use crate::runtime;
 use crate::storage::Storage;
 use crate::stream::BatchStream;
 use crate::write::curve::{Curve, CurveKind};
+use crate::write::partitions::{PartitionCounts, partition_sources};
 use crate::write::provider;
 use crate::write::wire as files_wire;
+use crate::{interrupt, runtime};
 
 const TASK: Kind = Kind { magic: *b"ICECOMP\x01", name: "a task of a compaction" };
 const WRITTEN: Kind = Kind { magic: *b"ICECOMW\x01", name: "a result of a task of a compaction" };
@@ -165,6 +168,35 @@ impl GroupTask {
         outcome?;
         written.sort_by(|a, b| a.file_path.cmp(&b.file_path));
         Ok(written)
+    }
+
+    /// The partitions of the rows, with the number of files that a run would write in each, from the size of all files.
+    /// Nothing is written, and only the columns are read that partitions follow from.
+    ///
+    /// # Errors
+    /// An error of the files, or a value that has no partition.
+    pub(super) fn partitions(&self, storage: &Storage, share: &Share, bytes: i64) -> Result<Vec<(Tuple, i64)>> {
+        let Some(first) = self.tasks.first() else { return Ok(Vec::new()) };
+        let columns = partition_sources(&self.spec, self.table.current_schema())?;
+        let wanted = Arc::new(Wanted { projection: columns.clone(), ..(*first.wanted).clone() });
+        let parts = self.tasks.iter().flat_map(|task| &task.parts);
+        let deletes = Arc::new(Deletes::new(storage, &wanted, parts, &limits()?)?.within(&share.deletes));
+        let mut found = Vec::new();
+        for task in &self.tasks {
+            let task = ReadTask { wanted: wanted.clone(), parts: task.parts.clone() };
+            let mut counts = PartitionCounts::new(self.spec.clone(), &columns, &*wanted.arrow()?)?;
+            for batch in rows(storage, &task, &deletes, share.memory / 2, runtime::threads())? {
+                interrupt::check()?;
+                counts.add(&batch?)?;
+            }
+            found.push(counts.counts());
+        }
+        let all = found.iter().flatten().map(|(_, rows)| *rows).fold(0, u64::saturating_add).max(1);
+        let files = |rows: u64| {
+            let size = bytes as f64 * (rows as f64 / all as f64);
+            (size / self.file_bytes.max(1) as f64).ceil().max(1.0) as i64
+        };
+        Ok(found.into_iter().flatten().map(|(tuple, rows)| (tuple, files(rows))).collect())
     }
 
     /// Rejects new files with more rows than the old ones have left, or with fewer unless deletes apply to them.

@@ -53,7 +53,7 @@ pub fn dangling_deletes(table: &Table, branch: &str) -> Result<Vec<DataFile>> {
     require_branch("removal of dangling deletes", metadata, branch)?;
     let scan = Matches::scan(table.storage(), metadata, branch, &Expression::True, true)?;
     let plan = scan.plan()?;
-    let live = Live::of(&plan)?;
+    let live = Live::of(&plan, &AfterRewrite::default())?;
     let mut dangling = Vec::new();
     for delete in plan.deletes.iter() {
         let delete = delete?;
@@ -62,6 +62,41 @@ pub fn dangling_deletes(table: &Table, branch: &str) -> Result<Vec<DataFile>> {
         }
     }
     Ok(dangling)
+}
+
+/// What a rewrite of data files changes.
+#[derive(Debug, Default)]
+pub(in crate::maintain) struct AfterRewrite<'a> {
+    /// The data files that are replaced.
+    pub(in crate::maintain) removed: HashSet<&'a str>,
+    /// The partitions of the new files, as keys, with their data sequence numbers.
+    pub(in crate::maintain) added: Vec<(Vec<u8>, i64)>,
+    /// The last sequence number of the table before.
+    pub(in crate::maintain) last: i64,
+}
+
+/// The number of delete files that will apply to no data file after a rewrite. Those that its commit removes, vectors of
+/// the replaced files and delete files that are older than all data files, are not counted.
+///
+/// # Errors
+/// Invalid manifests.
+pub(in crate::maintain) fn dangling_after(
+    metadata: &TableMetadata,
+    plan: &Plan,
+    after: &AfterRewrite<'_>,
+) -> Result<usize> {
+    let live = Live::of(plan, after)?;
+    let is_commit = !after.removed.is_empty();
+    let oldest = live.oldest_of_all.map_or(after.last, |oldest| oldest.min(after.last));
+    let mut count = 0;
+    for delete in plan.deletes.iter() {
+        let delete = delete?;
+        let file = delete.file.referenced_data_file.as_deref().filter(|_| delete.is_vector());
+        let by_commit = delete.sequence_number < oldest || file.is_some_and(|file| after.removed.contains(file));
+        let dangling = live.is_dangling(metadata, &delete.file, delete.is_vector(), delete.sequence_number);
+        count += usize::from(dangling && !(is_commit && by_commit));
+    }
+    Ok(count)
 }
 
 /// The live data files.
@@ -74,13 +109,18 @@ struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    fn of(plan: &'a Plan) -> Result<Self> {
+    /// The data files of a plan after a rewrite.
+    fn of(plan: &'a Plan, after: &AfterRewrite<'_>) -> Result<Self> {
         let mut own = Self { paths: HashSet::new(), oldest: HashMap::new(), oldest_of_all: None };
         for manifest in &plan.manifests {
             let entries = &manifest.entries;
             let mut keys: HashMap<u32, Vec<u8>> = HashMap::new();
             for row in 0..entries.len() {
-                own.paths.insert(entries.file_path.value(row));
+                let path = entries.file_path.value(row);
+                if after.removed.contains(path) {
+                    continue;
+                }
+                own.paths.insert(path);
                 let numbers = &entries.sequence_number;
                 let number = if numbers.is_valid(row) { numbers.value(row) } else { 0 };
                 let tuple = entries.tuple_of.value(row);
@@ -91,12 +131,17 @@ impl<'a> Live<'a> {
                         keys.entry(tuple).or_insert(key).clone()
                     }
                 };
-                let oldest = own.oldest.entry(key).or_insert(number);
-                *oldest = (*oldest).min(number);
-                own.oldest_of_all = Some(own.oldest_of_all.map_or(number, |oldest| oldest.min(number)));
+                own.add(key, number);
             }
         }
+        after.added.iter().for_each(|(key, number)| own.add(key.clone(), *number));
         Ok(own)
+    }
+
+    fn add(&mut self, key: Vec<u8>, number: i64) {
+        let oldest = self.oldest.entry(key).or_insert(number);
+        *oldest = (*oldest).min(number);
+        self.oldest_of_all = Some(self.oldest_of_all.map_or(number, |oldest| oldest.min(number)));
     }
 
     fn is_dangling(&self, metadata: &TableMetadata, file: &DataFile, is_vector: bool, number: i64) -> bool {

@@ -4,6 +4,7 @@ mod dangling;
 mod equality;
 mod positions;
 
+pub(super) use dangling::{AfterRewrite, dangling_after};
 pub use dangling::{RemovedDeletes, dangling_deletes, remove_dangling_deletes};
 pub use equality::{ConvertedDeletes, convert_equality_deletes};
 pub use positions::{PositionsRewritten, RewritePositions, check_position_rewrite, rewrite_position_deletes};

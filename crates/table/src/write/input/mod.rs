@@ -5,6 +5,7 @@ mod cast;
 pub mod conform;
 mod fault;
 pub mod intake;
+pub(crate) mod partitions;
 pub(super) mod route;
 pub(super) mod text;
 pub mod widening;
