@@ -3312,6 +3312,33 @@ def fsck(
     that describes it), and the numbers of errors, warnings, and of what was checked.
     """
 
+@type_check_only
+class RepairRequest(TypedDict):
+    """What is to be repaired, and how it commits."""
+
+    level: str
+    branch: str
+    snapshot_properties: dict[str, str]
+    remove_missing_files: bool
+    remove_missing_deletes: bool
+    most: int
+    dry_run: bool
+
+def repair(
+    state: TableState, catalog: object, identifier: object, request: RepairRequest
+) -> tuple[
+    TableState | None,
+    int | None,
+    list[tuple[str, str, str, str, str, str]],
+    list[tuple[tuple[bool, str, str, str, str, str, str], str]],
+    dict[str, int],
+]:
+    """Repair what is certain in the current snapshot of a branch.
+
+    Returns the new state, the snapshot, corrections (the check, the file, the field, the value before and after, the
+    file that describes it), findings that were left with the reason, and counts by name.
+    """
+
 @final
 class RowDiff:
     """What was compared, and how many rows differ; complete when all differences were read."""

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use icefield_format::metadata::retention::ExpireSnapshots;
 use icefield_table::Error;
+use icefield_table::commit::SnapshotOptions;
 use icefield_table::maintain::doctor::doctor as examine;
 use icefield_table::maintain::expire::{Cleanup, External, expirable, expire};
 use icefield_table::maintain::export::export_metadata as export;
-use icefield_table::maintain::fsck::{FsckOptions, Level, Severity, fsck as check};
+use icefield_table::maintain::fsck::repair::{RepairOptions, Repaired, preview, repair as mend};
+use icefield_table::maintain::fsck::{Finding as Found, FsckOptions, Level, Severity, fsck as check};
 use icefield_table::maintain::orphans::{OrphanSearch, PrefixMismatch, find_orphans, remove_orphans as remove};
 use icefield_table::maintain::partition_statistics;
 use icefield_table::maintain::statistics::{StatsOptions, compute_table_stats as compute};
@@ -26,6 +28,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(expire_snapshots, module)?)?;
     module.add_function(wrap_pyfunction!(remove_orphans, module)?)?;
     module.add_function(wrap_pyfunction!(fsck, module)?)?;
+    module.add_function(wrap_pyfunction!(repair, module)?)?;
     module.add_function(wrap_pyfunction!(doctor, module)?)?;
     module.add_function(wrap_pyfunction!(export_metadata, module)?)?;
     module.add_function(wrap_pyfunction!(compute_partition_stats, module)?)?;
@@ -188,20 +191,10 @@ fn fsck(
     level: &str,
     most: Int<usize>,
 ) -> Result<(Vec<Finding>, BTreeMap<&'static str, u64>)> {
-    let Some((_, level)) = LEVELS.iter().find(|(name, _)| *name == level) else {
-        let names: Vec<&str> = LEVELS.iter().map(|(name, _)| *name).collect();
-        let message = format!("level: expected one of {}, got {level:?}", names.join(", "));
-        return Err(InvalidArgumentError::new_err(message).into());
-    };
     let state = state.get();
-    let options = FsckOptions { level: *level, most: most.0, only_current: false };
+    let options = FsckOptions { level: level_of(level)?, most: most.0, only_current: false };
     let report = detached(py, || check(&state.storage.0, &state.committed, options))??;
-    let findings = report.findings.into_iter().map(|found| {
-        let is_error = found.severity == Severity::Error;
-        let shown = |text: &str| redacted(text);
-        let (expected, value) = (shown(&found.expected), shown(&found.found));
-        (is_error, found.check, found.file, found.field, expected, value, found.described_by)
-    });
+    let findings = report.findings.into_iter().map(finding);
     let counts = BTreeMap::from([
         ("errors", report.errors),
         ("warnings", report.warnings),
@@ -211,6 +204,89 @@ fn fsck(
         ("rows", report.rows),
     ]);
     Ok((findings.collect(), counts))
+}
+
+fn level_of(level: &str) -> Result<Level> {
+    let Some((_, found)) = LEVELS.iter().find(|(name, _)| *name == level) else {
+        let names: Vec<&str> = LEVELS.iter().map(|(name, _)| *name).collect();
+        let message = format!("level: expected one of {}, got {level:?}", names.join(", "));
+        return Err(InvalidArgumentError::new_err(message).into());
+    };
+    Ok(*found)
+}
+
+fn finding(found: Found) -> Finding {
+    let is_error = found.severity == Severity::Error;
+    let (expected, value) = (redacted(&found.expected), redacted(&found.found));
+    (is_error, found.check, found.file, found.field, expected, value, found.described_by)
+}
+
+/// What to repair, and how it commits.
+#[derive(Debug, FromPyObject)]
+struct RepairRequest {
+    #[pyo3(item)]
+    level: String,
+    #[pyo3(item)]
+    branch: String,
+    #[pyo3(item)]
+    snapshot_properties: BTreeMap<String, String>,
+    #[pyo3(item)]
+    remove_missing_files: bool,
+    #[pyo3(item)]
+    remove_missing_deletes: bool,
+    #[pyo3(item)]
+    most: Int<usize>,
+    #[pyo3(item)]
+    dry_run: bool,
+}
+
+/// A correction: its check, file, field, value before and after, and what described the file.
+type Correction = (&'static str, String, String, String, String, String);
+
+/// The new state, the snapshot, corrections, findings with the reason why they were left, and counts by name.
+type Repairs =
+    (Option<PyTableState>, Option<i64>, Vec<Correction>, Vec<(Finding, &'static str)>, BTreeMap<&'static str, i64>);
+
+/// Repair what is certain in the current snapshot of a branch.
+#[pyfunction]
+fn repair(
+    py: Python<'_>,
+    state: &Bound<'_, PyTableState>,
+    catalog: Py<PyAny>,
+    identifier: Py<PyAny>,
+    request: Named<RepairRequest>,
+) -> Result<Repairs> {
+    let (state, Named(request)) = (state.get(), request);
+    let table = state.table(catalog, identifier)?;
+    let options = RepairOptions {
+        level: level_of(&request.level)?,
+        remove_missing_files: request.remove_missing_files,
+        remove_missing_deletes: request.remove_missing_deletes,
+        most: request.most.0,
+    };
+    let properties = request.snapshot_properties.into_iter().collect();
+    let snapshot = SnapshotOptions { branch: request.branch, properties, ..SnapshotOptions::default() };
+    let done = detached(py, || match request.dry_run {
+        true => preview(&table, options, &snapshot.branch),
+        false => mend(&table, options, snapshot),
+    })??;
+    let Repaired { corrections, left, .. } = done;
+    let corrections = corrections.into_iter().map(|one| {
+        let (before, after) = (redacted(&one.before), redacted(&one.after));
+        (one.check, one.file, one.field, before, after, one.described_by)
+    });
+    let left = left.into_iter().map(|one| (finding(one.finding), one.reason));
+    let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let counts = BTreeMap::from([
+        ("corrected", number(done.corrected)),
+        ("unrepaired", number(done.left_count)),
+        ("rewritten_manifests", number(done.manifests)),
+        ("removed_files", number(done.removed_files)),
+        ("removed_rows", done.removed_rows),
+        ("removed_delete_files", number(done.removed_deletes)),
+    ]);
+    let new = done.table.map(|table| state.with(table.committed().clone()));
+    Ok((new, done.snapshot_id, corrections.collect(), left.collect(), counts))
 }
 
 /// A finding: its name, subject, message, cost in bytes and in requests, and the call that repairs it.

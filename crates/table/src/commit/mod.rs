@@ -33,6 +33,7 @@ pub use conflicts::history::History;
 pub use conflicts::{rule, validate};
 pub use idempotency::{IDEMPOTENCY_KEY, made_by_key};
 pub use manifests::cluster::{Clustered, Clustering, keys_of_columns, keys_of_values};
+pub(crate) use manifests::corrected::CorrectedManifest;
 pub use manifests::merging::{Arranged, Manifests};
 pub use manifests::new_manifest::NewManifest;
 pub(crate) use manifests::output::{Basis, ManifestKey, basis};

@@ -16,6 +16,7 @@ from icefield.errors import InvalidArgumentError
 from icefield.scan.moments import age_in_milliseconds, milliseconds_of
 from icefield.table.maintenance.compacting import Compacts
 from icefield.table.maintenance.orphans import PrefixMismatchMode, RemovedOrphans
+from icefield.table.maintenance.repairs import Repairs
 from icefield.table.update.change import in_lines, warn_of_lost
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ class PartitionStatistics:
     partitions: int | None
 
 
-class Maintenance(Compacts):
+class Maintenance(Compacts, Repairs):
     """The maintenance of a table."""
 
     def __init__(

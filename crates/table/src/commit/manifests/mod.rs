@@ -2,6 +2,7 @@
 //! partition specs, row filters and summary counts needed for it.
 
 pub(super) mod cluster;
+pub(super) mod corrected;
 pub(super) mod filter;
 pub(super) mod merging;
 pub(super) mod new_manifest;

@@ -144,6 +144,8 @@ pub struct SummaryBuilder {
     notes: BTreeMap<&'static str, usize>,
     /// Whether files were added whose partitions are unknown.
     unknown_partitions: bool,
+    /// Totals that were counted anew.
+    totals: Option<BTreeMap<&'static str, i64>>,
 }
 
 impl SummaryBuilder {
@@ -180,6 +182,12 @@ impl SummaryBuilder {
     /// Sets a count that only this operation has.
     pub fn note(&mut self, name: &'static str, count: usize) {
         self.notes.insert(name, count);
+    }
+
+    /// Sets the totals, counted from all files of the snapshot, instead of computing them from those of the parent. A
+    /// total that is not among them is left out of the summary.
+    pub(crate) fn set_totals(&mut self, totals: BTreeMap<&'static str, i64>) {
+        self.totals = Some(totals);
     }
 
     /// Adds the counts of another summary.
@@ -224,7 +232,11 @@ impl SummaryBuilder {
             self.partitions(partition_limit, &mut computed);
         }
         for (total, added, removed) in TOTALS {
-            if let Some(count) = self.total(previous, total, added, removed) {
+            let count = match &self.totals {
+                Some(totals) => totals.get(total).copied(),
+                None => self.total(previous, total, added, removed),
+            };
+            if let Some(count) = count {
                 computed.insert(total.to_owned(), count.to_string());
             }
         }

@@ -15,13 +15,13 @@ use super::listed::Listed;
 use super::metrics::{is_truncated, order, primitive, shown};
 use super::rows;
 use crate::error::{Error, Result};
-use crate::file::{self, metrics::FileMetrics, modes::Modes};
+use crate::file::{self, DataFileReader, metrics::FileMetrics, modes::Modes};
 use crate::snapshot::parallel::side_by_side;
 use crate::snapshot::reachable;
 use crate::storage::{FileRef, Storage};
 
 /// Properties of the blob of a deletion vector.
-const REFERENCED: &str = "referenced-data-file";
+pub(super) const REFERENCED: &str = "referenced-data-file";
 const CARDINALITY: &str = "cardinality";
 
 /// Checks the file of an entry.
@@ -79,18 +79,13 @@ pub(super) fn check(check: &Check<'_>, manifest: &Listed, entry: &ManifestEntry)
     }
 }
 
-fn check_footer(check: &Check<'_>, at: At<'_>, file: &DataFile, size: u64) -> Result<()> {
+/// Opens a file, and finds its columns by the ids of the current schema.
+pub(super) fn opened(check: &Check<'_>, file: &DataFile, size: u64) -> Result<Box<dyn DataFileReader>> {
     let schema = check.metadata.current_schema();
-    let mut reader =
-        file::open(check.storage, &FileRef { size, ..FileRef::of_file(file) }, &file.file_format, file.content)?;
-    if let Some(rows) = reader.rows()
-        && file.record_count >= 0
-        && i64::try_from(rows) != Ok(file.record_count)
-    {
-        at.error("file-record-count", "record_count", rows, file.record_count);
-    }
+    let file_ref = FileRef { size, ..FileRef::of_file(file) };
+    let mut reader = file::open(check.storage, &file_ref, &file.file_format, file.content)?;
     if file.format() == Some(FileFormat::Avro) || file.content != FileContent::Data {
-        return Ok(());
+        return Ok(reader);
     }
     let mapping = match check.metadata.property(NAME_MAPPING_PROPERTY) {
         Some(text) => NameMapping::parse(text).ok(),
@@ -101,6 +96,20 @@ fn check_footer(check: &Check<'_>, at: At<'_>, file: &DataFile, size: u64) -> Re
         _ => fields.clone(),
     };
     reader.bind(&with_ids, schema);
+    Ok(reader)
+}
+
+fn check_footer(check: &Check<'_>, at: At<'_>, file: &DataFile, size: u64) -> Result<()> {
+    let reader = opened(check, file, size)?;
+    if let Some(rows) = reader.rows()
+        && file.record_count >= 0
+        && i64::try_from(rows) != Ok(file.record_count)
+    {
+        at.error("file-record-count", "record_count", rows, file.record_count);
+    }
+    if file.format() == Some(FileFormat::Avro) || file.content != FileContent::Data {
+        return Ok(());
+    }
     let found = reader.metrics(&Modes::full())?;
     let counts = [
         ("file-value-count", "value_counts", &file.value_counts, &found.value_counts),
@@ -156,7 +165,7 @@ fn check_bounds(check: &Check<'_>, at: At<'_>, file: &DataFile, found: &FileMetr
 }
 
 /// The footer of a Puffin file, and its length.
-fn footer_of(check: &Check<'_>, storage: &Storage, path: &str, size: u64) -> Result<(Footer, u64)> {
+pub(super) fn footer_of(check: &Check<'_>, storage: &Storage, path: &str, size: u64) -> Result<(Footer, u64)> {
     let corrupt = |error: icefield_format::Error| Error::from(error.in_file(path));
     let tail = storage.range(path, size.saturating_sub(puffin::TAIL_BYTES as u64)..size)?;
     let length = Footer::length(&tail, size).map_err(corrupt)?;
@@ -225,7 +234,7 @@ pub(super) fn check_of_table(check: &Check<'_>) {
         );
         if let Some(size) = size.filter(|_| check.options.level >= Level::Footers) {
             let at = check.at(&file.statistics_path, check.location);
-            let footer = opened(check, file, size)
+            let footer = decrypted(check, file, size)
                 .and_then(|(storage, size)| footer_of(check, &storage, &file.statistics_path, size));
             match footer {
                 Ok((footer, length)) => check_statistics(at, file, &footer, length),
@@ -253,7 +262,7 @@ pub(super) fn check_of_table(check: &Check<'_>) {
 }
 
 /// A storage that decrypts a statistics file if it is encrypted, and the length of the decrypted file.
-fn opened(check: &Check<'_>, file: &StatisticsFile, size: u64) -> Result<(Storage, u64)> {
+fn decrypted(check: &Check<'_>, file: &StatisticsFile, size: u64) -> Result<(Storage, u64)> {
     let keys = check.metadata.encryption_keys();
     let path = &file.statistics_path;
     let Some(key_id) = file.key_id(keys)? else { return Ok((check.storage.clone(), size)) };

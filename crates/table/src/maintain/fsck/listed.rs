@@ -5,6 +5,7 @@ use icefield_format::manifest::entries::{self, ReadOptions};
 use icefield_format::manifest::list;
 use icefield_format::manifest::{Entries, ManifestFile, Metrics};
 use icefield_format::metadata::{Snapshot, SnapshotManifests};
+use icefield_format::types::StructType;
 
 use super::context::Check;
 use crate::error::{Error, Result};
@@ -19,8 +20,8 @@ pub(super) struct Listed {
     pub(super) is_described: bool,
 }
 
-/// Reads the manifests of a snapshot; a list that cannot be read is a finding.
-pub(super) fn listed(check: &Check<'_>, snapshot: &Snapshot, report: bool) -> Vec<Listed> {
+/// Reads the manifests of a snapshot. `None` if the list cannot be read: that is a finding, if `report` says so.
+pub(super) fn listed(check: &Check<'_>, snapshot: &Snapshot, report: bool) -> Option<Vec<Listed>> {
     let (path, read) = match &snapshot.manifests {
         SnapshotManifests::List(path) if snapshot.key_id.is_none() => {
             let read = check.storage.read_at_most(path, check.limits.avro_bytes);
@@ -38,20 +39,30 @@ pub(super) fn listed(check: &Check<'_>, snapshot: &Snapshot, report: bool) -> Ve
     let is_described = matches!(snapshot.manifests, SnapshotManifests::List(_));
     match read {
         Ok(manifests) => {
-            manifests.into_iter().map(|file| Listed { file, list: path.to_owned(), is_described }).collect()
+            Some(manifests.into_iter().map(|file| Listed { file, list: path.to_owned(), is_described }).collect())
         }
         Err(error) => {
             if report {
                 let at = check.at(path, check.location);
                 check.unread(at, "manifest-list-missing", "manifest-list-unreadable", error);
             }
-            Vec::new()
+            None
         }
     }
 }
 
-/// Reads the entries of a manifest with all metrics. If they contradict the list, they are read without it.
+/// Reads the entries of a manifest, even if they contradict the list.
 pub(super) fn read(check: &Check<'_>, manifest: &Listed, metrics: Metrics) -> Result<(Bytes, Entries)> {
+    read_as(check, manifest, metrics, None)
+}
+
+/// As [`read`], with partition values in the types of `partition_type`, which may be later than those of the manifest.
+pub(super) fn read_as(
+    check: &Check<'_>,
+    manifest: &Listed,
+    metrics: Metrics,
+    partition_type: Option<&StructType>,
+) -> Result<(Bytes, Entries)> {
     let path = &manifest.file.manifest_path;
     let (storage, _) = check.storage.decrypting(&FileRef::of_manifest(&manifest.file))?;
     let bytes = storage.read_at_most(path, check.limits.avro_bytes)?;
@@ -61,7 +72,7 @@ pub(super) fn read(check: &Check<'_>, manifest: &Listed, metrics: Metrics) -> Re
         deleted_files_count: None,
         ..manifest.file.clone()
     };
-    let options = ReadOptions { inherit: Some(&loose), metrics, ..ReadOptions::default() };
+    let options = ReadOptions { inherit: Some(&loose), metrics, partition_type, ..ReadOptions::default() };
     let entries = entries::read(&bytes, &options, check.limits).map_err(|error| Error::from(error.in_file(path)))?;
     Ok((bytes, entries))
 }

@@ -27,7 +27,7 @@ pub(super) fn check(check: &Check<'_>) -> Result<()> {
         if !check.goes_on() {
             return;
         }
-        let manifests = listed(check, snapshot, true);
+        let manifests = listed(check, snapshot, true).unwrap_or_default();
         check_list(check, snapshot, &manifests);
         for manifest in manifests {
             if check.is_new(format!("{:?} {}", manifest.file, FileRef::of_manifest(&manifest.file).fingerprint())) {
@@ -54,7 +54,7 @@ pub(super) fn check(check: &Check<'_>) -> Result<()> {
 }
 
 /// Checks what a list says of its manifests without reading them.
-fn check_list(check: &Check<'_>, snapshot: &Snapshot, manifests: &[Listed]) {
+pub(super) fn check_list(check: &Check<'_>, snapshot: &Snapshot, manifests: &[Listed]) {
     let mut known = HashSet::new();
     for Listed { file, list, is_described } in manifests {
         let at = check.at(&file.manifest_path, list);
@@ -86,28 +86,8 @@ fn check_manifest(check: &Check<'_>, manifest: &Listed) {
         Err(error) => return check.unread(at, "manifest-missing", "manifest-unreadable", error),
     };
     check.count(|report| report.manifests += 1);
-    if manifest.is_described {
-        // That of an encrypted manifest is of its stored bytes, which its authentication depends on.
-        if file.key_metadata.is_none() {
-            let length = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
-            at.same("manifest-length", "manifest_length", length, file.manifest_length);
-        }
-        drop(bytes);
-        if entries.header.content != file.content {
-            at.error(
-                "manifest-content",
-                "content",
-                format!("{:?}", entries.header.content),
-                format!("{:?}", file.content),
-            );
-        }
-        if let Some(own) = entries.header.partition_spec_id {
-            at.same("manifest-spec", "partition_spec_id", own, file.partition_spec_id);
-        }
-    }
-    if check.metadata.partition_spec(file.partition_spec_id).is_none() {
-        at.error("manifest-spec", "partition_spec_id", "a partition spec of the table", file.partition_spec_id);
-    }
+    check_header(check, at, manifest, bytes.len(), &entries);
+    drop(bytes);
     let mut totals = Totals::default();
     let mut live = Vec::new();
     for row in 0..entries.len() {
@@ -132,16 +112,38 @@ fn check_manifest(check: &Check<'_>, manifest: &Listed) {
     });
 }
 
+/// Checks what a list says of a manifest against its length and its header.
+pub(super) fn check_header(check: &Check<'_>, at: At<'_>, manifest: &Listed, length: usize, entries: &Entries) {
+    let file = &manifest.file;
+    if manifest.is_described {
+        // That of an encrypted manifest is of its stored bytes, which its authentication depends on.
+        if file.key_metadata.is_none() {
+            let length = i64::try_from(length).unwrap_or(i64::MAX);
+            at.same("manifest-length", "manifest_length", length, file.manifest_length);
+        }
+        if entries.header.content != file.content {
+            let (expected, found) = (format!("{:?}", entries.header.content), format!("{:?}", file.content));
+            at.error("manifest-content", "content", expected, found);
+        }
+        if let Some(own) = entries.header.partition_spec_id {
+            at.same("manifest-spec", "partition_spec_id", own, file.partition_spec_id);
+        }
+    }
+    if check.metadata.partition_spec(file.partition_spec_id).is_none() {
+        at.error("manifest-spec", "partition_spec_id", "a partition spec of the table", file.partition_spec_id);
+    }
+}
+
 /// Counts by status: added, existing, deleted.
 #[derive(Default)]
-struct Totals {
+pub(super) struct Totals {
     files: [i32; 3],
     rows: [i64; 3],
     least: Option<i64>,
 }
 
 impl Totals {
-    fn add(&mut self, entry: &ManifestEntry) {
+    pub(super) fn add(&mut self, entry: &ManifestEntry) {
         let at = match entry.status {
             Status::Added => 0,
             Status::Existing => 1,
@@ -156,7 +158,7 @@ impl Totals {
         }
     }
 
-    fn check(&self, at: At<'_>, listed: &ManifestFile) {
+    pub(super) fn check(&self, at: At<'_>, listed: &ManifestFile) {
         let files = [
             ("added_files_count", listed.added_files_count),
             ("existing_files_count", listed.existing_files_count),
@@ -186,7 +188,7 @@ impl Totals {
 }
 
 /// Checks the summaries of partition fields against the partitions of live files.
-fn check_summaries(at: At<'_>, listed: &ManifestFile, entries: &Entries) {
+pub(super) fn check_summaries(at: At<'_>, listed: &ManifestFile, entries: &Entries) {
     let Some(summaries) = &listed.partitions else { return };
     let fields = &entries.partition_type.fields;
     if summaries.len() != fields.len() {

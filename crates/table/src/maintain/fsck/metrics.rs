@@ -41,6 +41,12 @@ pub(super) fn shown(check: &Check<'_>, metric: &str, id: i32) -> String {
     }
 }
 
+/// The field id in a name that [`shown`] has made.
+pub(super) fn column_of(shown: &str) -> Option<i32> {
+    let (_, rest) = shown.split_once('[')?;
+    rest.split([':', ']']).next()?.parse().ok()
+}
+
 /// Whether a type's bounds may be truncated.
 pub(super) fn is_truncated(ty: &PrimitiveType) -> bool {
     matches!(ty, PrimitiveType::String | PrimitiveType::Binary | PrimitiveType::Fixed(_))

@@ -13,6 +13,7 @@ mod listed;
 mod lists;
 mod metadata;
 mod metrics;
+pub mod repair;
 mod rows;
 mod snapshot;
 

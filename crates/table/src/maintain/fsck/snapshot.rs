@@ -126,16 +126,17 @@ pub(super) fn check(check: &Check<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Checks one snapshot.
+pub(super) fn check_one(check: &Check<'_>, snapshot: &Snapshot) -> Result<()> {
+    check_snapshot(check, snapshot, &Mutex::default())
+}
+
 fn check_snapshot(check: &Check<'_>, snapshot: &Snapshot, kept: &Mutex<LiveFiles>) -> Result<()> {
     let live = Mutex::new(Live::new(check));
-    let mut manifests = listed(check, snapshot, false);
+    let Some(mut manifests) = listed(check, snapshot, false) else { return Ok(()) };
     let mut known = HashSet::new();
     // A manifest that is listed twice is a finding of its own.
     manifests.retain(|manifest| known.insert(manifest.file.manifest_path.clone()));
-    if manifests.is_empty() && snapshot.manifest_list().is_some_and(|list| !check.storage.exists(list).unwrap_or(false))
-    {
-        return Ok(());
-    }
     let failed: Mutex<Option<Error>> = Mutex::new(None);
     let numbers: Vec<usize> = (0..manifests.len()).collect();
     side_by_side(check.storage, check.metadata.location(), &numbers, |number| {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from typing import Literal
 
 import click
 
@@ -14,10 +15,12 @@ from icefield.cli.opening import catalog_of, table_of
 from icefield.cli.options import Command, asks, confirm, limited, pairs, wants_json
 from icefield.cli.output import print_done, print_grid, print_json, print_records, print_text
 from icefield.errors import IcefieldError
+from icefield.metadata import MAIN_BRANCH
 from icefield.scan.moments import Moment
 from icefield.table.maintenance import ExpiredSnapshots, ExpireSnapshots
 from icefield.table.maintenance.checks import CheckLevel
 from icefield.table.maintenance.orphans import PrefixMismatchMode, RemovedOrphans, other_tables_loaded_once
+from icefield.table.maintenance.repairs import RepairReport
 
 __all__ = ["COMMANDS"]
 
@@ -206,24 +209,82 @@ def _orphan_document(name: str, done: RemovedOrphans) -> dict[str, object]:
     show_default=True,
     help="How much to read; each level includes those before it.",
 )
+@click.option("--repair", is_flag=True, help="Correct what is certain, by a new snapshot; reads footers, or rows.")
+@click.option("--branch", default=MAIN_BRANCH, show_default=True, help="With --repair: the branch to repair.")
+@click.option("--dry-run", is_flag=True, help="With --repair: only print what would be corrected.")
+@click.option("--remove-missing-files", is_flag=True, help="With --repair: remove data files that do not exist.")
+@click.option("--remove-missing-deletes", is_flag=True, help="With --repair: remove delete files that do not exist.")
 @limited("findings", default=1000)
 @click.pass_context
-def table_fsck(context: click.Context, name: str, level: CheckLevel, limit: int) -> None:
-    """Check a table: metadata against manifests against files; nothing is changed.
+def table_fsck(
+    context: click.Context,
+    name: str,
+    level: CheckLevel,
+    repair: bool,
+    branch: str,
+    dry_run: bool,
+    remove_missing_files: bool,
+    remove_missing_deletes: bool,
+    limit: int,
+) -> None:
+    """Check a table: metadata against manifests against files; nothing is changed without --repair.
 
-    Exit code 1 if there are errors.
+    Exit code 1 if there are errors; with --repair, if findings are left.
     """
+    flags = {
+        "--dry-run": dry_run,
+        "--remove-missing-files": remove_missing_files,
+        "--remove-missing-deletes": remove_missing_deletes,
+    }
+    given = [flag for flag, is_given in flags.items() if is_given]
+    if repair:
+        deep: Literal["footers", "rows"] = "rows" if level == "rows" else "footers"
+        done = table_of(context, name).maintenance.repair(
+            deep,
+            branch=branch,
+            remove_missing_files=remove_missing_files,
+            remove_missing_deletes=remove_missing_deletes,
+            dry_run=dry_run,
+            max_findings=limit,
+        )
+        _print_repair(context, name, done, dry_run)
+        return
+    if given:
+        raise click.UsageError(f"{given[0]} is for --repair")
     report = table_of(context, name).fsck(level, max_findings=limit)
     if wants_json():
         print_json({"table": name, **json.loads(report.to_json())})
     else:
         columns = ["severity", "check", "file", "field", "expected", "found"]
         rows = [[getattr(one, column) for column in columns] for one in report.findings]
-        print_records(columns, rows)
+        if rows:
+            print_records(columns, rows)
         checked = f"{counted(report.manifests, 'manifest')}, {counted(report.files, 'file')}"
         found = f"{counted(report.errors, 'error')}, {counted(report.warnings, 'warning')}"
         print_text(f"table {name}: {found} in {checked}, {counted(report.rows, 'row')}")
     if not report.ok:
+        context.exit(1)
+
+
+def _print_repair(context: click.Context, name: str, done: RepairReport, dry_run: bool) -> None:
+    if wants_json():
+        print_json({"table": name, "dry_run": dry_run, **json.loads(done.to_json())})
+    else:
+        if done.corrections:
+            columns = ["check", "file", "field", "before", "after"]
+            print_records(columns, [[getattr(one, column) for column in columns] for one in done.corrections])
+        if done.left:
+            left = [[one.finding.check, one.finding.file, one.finding.field, one.reason] for one in done.left]
+            print_records(["left", "file", "field", "reason"], left)
+        verb = "would correct" if dry_run else "corrected"
+        sentence = f"{verb} {counted(done.corrected, 'field')} in {counted(done.rewritten_manifests, 'manifest')}"
+        removed = done.removed_files + done.removed_delete_files
+        if removed:
+            sentence += (
+                f", {'remove' if dry_run else 'removed'} {counted(removed, 'file')} with {done.removed_rows} rows"
+            )
+        print_text(f"table {name}: {sentence}; {counted(done.unrepaired, 'finding')} left")
+    if done.unrepaired:
         context.exit(1)
 
 
