@@ -53,6 +53,7 @@ PUBLIC = {
     "icefield.table.maintenance.diagnosis",
     "icefield.table.maintenance.exports",
     "icefield.table.maintenance.orphans",
+    "icefield.table.maintenance.repairs",
     "icefield.table.rows.merging",
     "icefield.table.rows.upsert_stream",
     "icefield.table.update",

@@ -298,3 +298,9 @@ def test_command_line(table: ice.Table, tmp_path: Path) -> None:
     assert "file-missing" in run("table", "fsck", "db.t", "--level", "files", code=1)
     [finding] = json.loads(run("table", "fsck", "db.t", "--level", "files", "--json", code=1))["findings"]
     assert (finding["check"], Path(finding["file"].removeprefix("file://"))) == ("file-missing", file)
+    assert "--dry-run is for --repair" in run("table", "fsck", "db.t", "--dry-run", code=2)
+    assert "remove_missing_files=True" in " ".join(run("table", "fsck", "db.t", "--repair", code=1).split())
+    repair = ("table", "fsck", "db.t", "--repair", "--remove-missing-files")
+    assert "would correct 1 field in 1 manifest, remove 1 file" in run(*repair, "--dry-run")
+    done = json.loads(run(*repair, "--json"))
+    assert (done["removed_files"], done["unrepaired"], done["table"]) == (1, 0, "db.t")

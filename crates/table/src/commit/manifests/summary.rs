@@ -144,7 +144,7 @@ pub struct SummaryBuilder {
     notes: BTreeMap<&'static str, usize>,
     /// Whether files were added whose partitions are unknown.
     unknown_partitions: bool,
-    /// Totals that were counted anew.
+    /// Totals counted from all files; `None` if they follow from those of the parent.
     totals: Option<BTreeMap<&'static str, i64>>,
 }
 

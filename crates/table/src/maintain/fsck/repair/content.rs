@@ -8,7 +8,7 @@ use icefield_format::manifest::list::ManifestFile;
 use icefield_format::metadata::{Operation, Snapshot, SnapshotManifests, TableMetadata};
 
 use super::manifest::{FileTotals, Outcome, corrected};
-use super::{Correction, Left, RepairOptions, Repaired, Scope, head};
+use super::report::{Correction, Left, RepairOptions, Repaired, Scope};
 use crate::commit::{
     Arranged, Basis, Committed, Content, FileChanges, ManifestKey, Manifests, Specs, SummaryBuilder, basis,
 };
@@ -31,6 +31,12 @@ const TOTALS: [&str; 6] = [
     "total-position-deletes",
     "total-equality-deletes",
 ];
+
+/// The current snapshot of a branch.
+pub(super) fn head<'a>(base: &'a TableMetadata, branch: &str) -> Option<&'a Snapshot> {
+    let found = base.reference(branch).and_then(|reference| base.snapshot(reference.snapshot_id));
+    found.or_else(|| base.current_snapshot()).map(|snapshot| &**snapshot)
+}
 
 /// Corrects the manifests of the current snapshot of a branch.
 pub(super) struct Repair {

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use icefield_format::manifest::{DataFile, FileContent, FileFormat, ManifestEntry, Status};
 use icefield_format::puffin::{self, BlobMetadata, DeletionVector};
 
-use super::{Correction, Left, Scope, why};
+use super::report::{Correction, Left, Scope};
+use super::why;
 use crate::error::Result;
 use crate::file::metrics::FileMetrics;
 use crate::file::modes::Modes;
@@ -209,7 +210,7 @@ fn described(scope: &Scope<'_>, file: &DataFile) -> Option<FileMetrics> {
     files::opened(&check, file, size).and_then(|reader| reader.metrics(&modes)).ok()
 }
 
-/// The number of rows of a file, of which all blocks are read.
+/// Counts the rows of a file by reading all of its blocks.
 fn counted(scope: &Scope<'_>, file: &DataFile) -> Option<i64> {
     let check = scope.check(Level::Rows);
     let size = scope.storage.size(&file.file_path).ok()?;

@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use icefield_format::manifest::{DataFile, Entries, FileContent, ManifestEntry, Metrics, Status};
 
 use super::entry::{self, check_all};
-use super::{Correction, Left, Repaired, Scope, why};
+use super::report::{Correction, Left, Repaired, Scope};
+use super::why;
 use crate::commit::{CorrectedManifest, Manifests, Specs};
 use crate::error::{Error, Result};
 use crate::maintain::fsck::context::{Check, Finding};
@@ -129,10 +130,23 @@ pub(super) fn corrected(
     if !is_changed {
         return Ok(Outcome { corrected: None, totals, report });
     }
-    report.manifests = 1;
     let spec = specs.of_manifest(&manifest.file)?;
-    let corrected = manifests.corrected(&scope.table.metadata, spec, &manifest.file, kept)?;
-    Ok(Outcome { corrected: Some(corrected), totals, report })
+    match manifests.corrected(&scope.table.metadata, spec, &manifest.file, kept) {
+        Ok(corrected) => {
+            report.manifests = 1;
+            Ok(Outcome { corrected: Some(corrected), totals, report })
+        }
+        // Another entry of the manifest may be such that none can have it.
+        Err(Error::Format(_) | Error::Validation(_)) => {
+            let left: Vec<Left> =
+                report.corrections.drain(..).map(|one| Left { finding: found(one), reason: why::UNWRITABLE }).collect();
+            let report = Repaired { left: report.left, left_count: report.left_count, ..Repaired::default() };
+            let mut outcome = Outcome { corrected: None, totals: None, report };
+            outcome.report.leave(most, left);
+            Ok(outcome)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn all_entries(entries: &Entries, manifest: &Listed) -> Result<Vec<ManifestEntry>> {

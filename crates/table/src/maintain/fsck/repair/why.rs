@@ -3,6 +3,9 @@
 /// The value of an optional field that is left out.
 pub(super) const LEFT_OUT: &str = "left out";
 
+/// Of all findings of a manifest.
+pub(super) const UNWRITABLE: &str = "another entry of the manifest keeps it from being written again";
+
 /// The reason, by the name of the check.
 pub(super) fn of(check: &str, is_data: bool) -> &'static str {
     match check {
