@@ -115,6 +115,8 @@ pub struct SnapshotProducer<C> {
     before: Option<i64>,
     /// The manifests of the snapshot that the content was planned on, as of the first attempt.
     start: Option<SnapshotManifests>,
+    /// Whether the branch must exist.
+    needs_branch: bool,
 }
 
 impl<C: Content> SnapshotProducer<C> {
@@ -131,7 +133,16 @@ impl<C: Content> SnapshotProducer<C> {
             used: Vec::new(),
             before: None,
             start: None,
+            needs_branch: false,
         }
+    }
+
+    /// Refuses a branch that does not exist, such as one that another commit has removed: maintenance is of what a branch
+    /// has. By default the first commit to a branch creates it, as in Java.
+    #[must_use]
+    pub fn on_existing_branch(mut self) -> Self {
+        self.needs_branch = true;
+        self
     }
 
     /// Lets the producer own the files that its content adds: it deletes them if the commit certainly fails. By default
@@ -235,6 +246,9 @@ impl<C: Content> SnapshotProducer<C> {
             return Err(Error::invalid("the name of the branch is empty"));
         }
         let Some(reference) = base.reference(branch) else {
+            if self.needs_branch && branch != MAIN_BRANCH && base.current_snapshot().is_some() {
+                return Err(Error::Validation(format!("branch {branch}: another commit has removed it")));
+            }
             return Ok(base.current_snapshot().map(|current| &**current));
         };
         if !reference.is_branch() {

@@ -145,7 +145,7 @@ impl CompactionPlan {
             }
             files.iter().cloned().try_for_each(|file| content.add_data_file(file))?;
         }
-        let producer = SnapshotProducer::new(table.storage().clone(), content, options);
+        let producer = SnapshotProducer::new(table.storage().clone(), content, options).on_existing_branch();
         let mut change = if owns { producer.that_owns_its_files() } else { producer };
         let committed = table.make(&mut change)?;
         Ok((committed, change.made_snapshot_id()))

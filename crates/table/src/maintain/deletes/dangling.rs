@@ -39,7 +39,7 @@ pub fn remove_dangling_deletes(table: &Table, options: SnapshotOptions) -> Resul
     }
     let mut content = RewriteFiles::new();
     files.iter().cloned().try_for_each(|file| content.delete_delete_file(file))?;
-    let mut change = SnapshotProducer::new(table.storage().clone(), content, options);
+    let mut change = SnapshotProducer::new(table.storage().clone(), content, options).on_existing_branch();
     let table = table.make(&mut change)?;
     Ok(RemovedDeletes { table: Some(table), snapshot_id: change.made_snapshot_id(), files })
 }

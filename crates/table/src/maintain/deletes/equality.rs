@@ -83,11 +83,12 @@ pub fn convert_equality_deletes(table: &Table, request: &DeletesRequest) -> Resu
         // The deletes have deleted nothing, so they are only removed.
         let mut content = RewriteFiles::new();
         found.removed.into_iter().try_for_each(|file| content.delete_delete_file(file))?;
-        return committed(table, &mut SnapshotProducer::new(storage, content, options), done);
+        return committed(table, &mut SnapshotProducer::new(storage, content, options).on_existing_branch(), done);
     }
     match found.content(added.clone(), replaced) {
         Ok(content) => {
-            let mut change = SnapshotProducer::new(storage, content, options).that_owns_its_files();
+            let mut change =
+                SnapshotProducer::new(storage, content, options).on_existing_branch().that_owns_its_files();
             committed(table, &mut change, done)
         }
         Err(error) => {

@@ -209,7 +209,8 @@ pub fn rewrite_position_deletes(table: &Table, rewrite: &RewritePositions) -> Re
 }
 
 fn commit(table: &Table, content: RewriteFiles, options: SnapshotOptions) -> Result<(Table, Option<i64>)> {
-    let mut change = SnapshotProducer::new(table.storage().clone(), content, options).that_owns_its_files();
+    let mut change =
+        SnapshotProducer::new(table.storage().clone(), content, options).on_existing_branch().that_owns_its_files();
     let table = table.make(&mut change)?;
     Ok((table, change.made_snapshot_id()))
 }

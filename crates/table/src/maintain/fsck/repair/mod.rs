@@ -37,7 +37,7 @@ pub fn repair(table: &Table, options: RepairOptions, snapshot: SnapshotOptions) 
     let done = Arc::new(Mutex::new(Repaired::default()));
     let branch = snapshot.branch.clone();
     let content = Repair::new(table, options, &branch, done.clone());
-    let mut change = SnapshotProducer::new(table.storage().clone(), content, snapshot);
+    let mut change = SnapshotProducer::new(table.storage().clone(), content, snapshot).on_existing_branch();
     let table = table.make(&mut change)?;
     let mut done = locked(&done).clone();
     add_unsolved(&mut done, &table, options, &branch)?;
