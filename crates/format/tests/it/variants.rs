@@ -119,7 +119,7 @@ fn damage_is_named() {
         ("01020003026162", "00", "name 0 of the dictionary has invalid offsets"),
         ("010000", "", "value is empty"),
         ("010000", "0201000002000000", "field id 0 is not in the dictionary"),
-        ("0101000161", "02010009010000", "offset of value 0 lies beyond"),
+        ("0101000161", "02010009010000", "offset of value 0 is beyond"),
         ("010000", "03ff", "does not end within its bytes"),
         ("010000", "13ffffffff00", "does not end within its bytes"),
         ("010000", "05ff", "a string is not UTF-8"),
