@@ -300,3 +300,22 @@ def test_rows_beyond_memory_are_merged_by_encrypted_files(catalog: ice.Catalog) 
     changed = rows.set_column(1, "name", pa.array(["new"] * 12_000))
     table.upsert(changed, ["id"], memory_limit=1 << 20)
     assert table.refresh().scan().to_arrow().sort_by("id").equals(changed)
+
+
+def test_repairs_write_encrypted_manifests(catalog: ice.Catalog) -> None:
+    table = encrypted(catalog)
+    for _ in range(3):
+        table = table.append(ROWS)
+    rows = table.scan().count()
+    path = table.inspect.data_files().to_pylist()[0]
+    Path(path["file_path"].removeprefix("file://")).unlink()
+    with pytest.raises(ice.IcefieldError, match="encryption.kms-type|no key 'keyA'|another key"):
+        again(table, None).maintenance.repair(remove_missing_files=True)
+    done = table.maintenance.repair("rows", remove_missing_files=True)
+    assert (done.removed_files, done.removed_rows, done.left) == (1, path["record_count"], [])
+    table = again(table, MemoryKeys(KEYS))
+    assert table.scan().count() == rows - path["record_count"]
+    manifests = [row["path"] for row in table.inspect.manifests().to_pylist()]
+    assert all(not Path(one.removeprefix("file://")).read_bytes().startswith(b"Obj") for one in manifests)
+    table.expire_snapshots(retain_last=1, older_than=2**50)
+    assert table.refresh().fsck("rows").findings == []
