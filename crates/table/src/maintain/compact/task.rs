@@ -46,8 +46,10 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// A share of `memory` bytes for each of `groups` groups. A quarter of all is for deletes.
+    /// A share of `memory` bytes for each of `groups` groups. A sixth of all is for what is not counted, such as buffers of
+    /// codecs, and a quarter of the rest for deletes.
     pub(super) fn new(groups: usize, memory: usize) -> Self {
+        let memory = memory - memory / 6;
         Self { groups: groups.max(1), memory, deletes: Arc::new(Kept::new(memory / 4)) }
     }
 }
