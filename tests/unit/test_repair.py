@@ -307,3 +307,21 @@ def test_the_display(world: World) -> None:
     assert json.loads(done.to_json())["corrections"][0]["after"] == "1"
     with pytest.raises(InvalidArgumentError, match="level: expected footers or rows"):
         world.sound().maintenance.repair("files")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("form", ["parquet", "orc", "avro"])
+def test_position_delete_files_are_repaired_too(world: World, form: str) -> None:
+    properties = {"format-version": "2", "write.delete.mode": "merge-on-read", "write.delete.format.default": form}
+    source, table = (world.catalog.create_table(f"db.{n}", ROWS.schema, properties=properties) for n in ("a", "b"))
+    source.append(ROWS)
+    data = DataFile(**fields_of(source.inspect.data_files().to_pylist()[0]))
+    table.update_snapshot().fast_append().append_data_file(data).commit()
+    source.delete("id = 6")
+    fields = fields_of(source.inspect.delete_files().to_pylist()[0])
+    fields.update(record_count=3, file_size_in_bytes=fields["file_size_in_bytes"] + 7)
+    table.update_snapshot().row_delta().add_deletes(DeleteFile(content="position_deletes", **fields)).commit()
+    done = table.maintenance.repair("rows")
+    assert "file-size" in checks(done)[0], done
+    assert done.left == [], done
+    assert rows(table.refresh()) == rows(source)
+    assert table.inspect.delete_files()["record_count"].to_pylist() == [1]
